@@ -1,0 +1,31 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help venv test demo bench lint
+
+help:  ## show the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  \1\t\2/'
+
+venv: $(READY)  ## set up .venv with the project and what its tests need
+
+$(READY): setup.py pyproject.toml tvm_neuron/runtime/neuron_module.cc
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+test: venv  ## run all tests but those that need torch
+	$(BIN)/python -m pytest -m 'not torch'
+
+demo: venv  ## the main job: ResNet-50 from ONNX to the hardware model
+	$(BIN)/python demo/resnet50.py
+
+bench: venv  ## measure, and print the table of BENCHMARKS.md
+	$(BIN)/python -m benchmarks
+
+lint: venv  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy

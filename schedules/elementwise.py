@@ -1,0 +1,45 @@
+"""Arithmetic on elements in place (activations, sums, normalisation, fills, copies) runs on the ACT and POOL engines."""
+
+from tvm_neuron.schedule.expr import Axis
+from tvm_neuron.schedule.graph import Block, linear_indices
+from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.rule import Context, Refusal
+
+PARTITION_STEP = 32  # every access starts at a multiple of it
+
+
+class ElementwiseRule:
+    """Every operand keeps its partitions; along the free axes any linear pattern may be read."""
+
+    name = "elementwise"
+
+    def apply(self, block: Block, context: Context) -> Kernel | Refusal:
+        """See Rule."""
+        out_maps = linear_indices(block.index)
+        if block.combine or out_maps is None:
+            return Refusal("it is no arithmetic on single elements")
+        here = out_maps[context.partition_of[block.output]]
+        if len(here.terms) > 1 or any(step != 1 for step in here.terms.values()):
+            return Refusal("it writes partitions in a permuted order")
+        channel = next(iter(here.terms), None) or Axis("p", 1)
+        for load in block.loads():
+            if load.tensor.value is not None:
+                continue
+            maps = linear_indices(load.indices)
+            if maps is None:
+                return Refusal(f"it reads {load.tensor.name} at positions that are no sums of its axes")
+            there = maps[context.partition_of[load.tensor]] if maps else None
+            if (there.terms if there else {}) != here.terms:
+                return Refusal(f"it would have to move {load.tensor.name} across partitions")
+            if there and (there.const - here.const) % PARTITION_STEP:
+                return Refusal(f"it would have to shift {load.tensor.name} by {here.const - there.const} partitions")
+            if load.tensor.kind == "input" and block.output.kind != "output" and load is block.expr:
+                return Refusal("it only brings an input into the core")
+        return Kernel(
+            origins=(block.origin,),
+            out=block.output,
+            out_maps=out_maps,
+            channel=channel,
+            free=tuple(axis for axis in block.spatial if axis.extent > 1 and axis is not channel),
+            expr=block.expr,
+        )

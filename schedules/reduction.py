@@ -1,0 +1,36 @@
+"""Reductions along free axes (pooling, softmax's maximum and sum) run on the POOL engine."""
+
+from tvm_neuron.schedule.expr import Axis, Load
+from tvm_neuron.schedule.graph import Block, linear_indices
+from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction
+from tvm_neuron.schedule.rule import Context, Refusal
+
+
+class ReductionRule:
+    """One tensor_reduce for each tile; windows are extra dimensions of the access pattern."""
+
+    name = "reduction"
+
+    def apply(self, block: Block, context: Context) -> Kernel | Refusal:
+        """See Rule."""
+        if not block.combine or not isinstance(block.expr, Load) or block.expr.tensor.value is not None:
+            return Refusal("it is no reduction of a tensor")
+        maps, out_maps = linear_indices(block.expr.indices), linear_indices(block.index)
+        if maps is None or out_maps is None:
+            return Refusal("its data are not addressed by sums of its axes")
+        here, there = out_maps[context.partition_of[block.output]], maps[context.partition_of[block.expr.tensor]]
+        if here.terms != there.terms or len(here.terms) > 1:
+            return Refusal("it would have to reduce or permute partitions")
+        channel = next(iter(here.terms), None) or Axis("p", 1)
+        axes = tuple(axis for axis in block.reduction if axis.extent > 1)
+        if len(axes) > 3:
+            return Refusal(f"it reduces {len(axes)} axes at once; an access pattern has room for 3")
+        return Kernel(
+            origins=(block.origin,),
+            out=block.output,
+            out_maps=out_maps,
+            channel=channel,
+            free=tuple(axis for axis in block.spatial if axis.extent > 1 and axis is not channel),
+            expr=ROOT,
+            root=Reduction(block.expr, block.combine, axes),
+        )

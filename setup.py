@@ -1,0 +1,68 @@
+"""Build of tvm_neuron: two packages and one small C++ library on tvm_ffi's stable headers."""
+
+from pathlib import Path
+
+from setuptools import Extension, find_packages, setup
+from setuptools.command.build_ext import build_ext
+
+
+class BuildRuntime(build_ext):
+    """Compiles `libneuron_module.so`: a library that the runtime loads, not a Python extension."""
+
+    def build_extension(self, ext: Extension) -> None:
+        from tvm_ffi import libinfo  # a build requirement, see pyproject.toml
+
+        ext.include_dirs = libinfo.include_paths()
+        ext.library_dirs = [str(Path(libinfo.find_libtvm_ffi()).parent)]
+        super().build_extension(ext)
+
+    def get_ext_filename(self, fullname: str) -> str:
+        return str(Path(*fullname.split("."))) + ".so"
+
+    def get_export_symbols(self, ext: Extension) -> list[str]:
+        return []
+
+
+INSTALL_REQUIRES = [
+    "apache-tvm>=0.27,<0.28",  # Relax, TOPI, the CPU back end and the runtime: what this project extends
+    "apache-tvm-ffi>=0.1.15,<0.2",  # the C++ headers of the runtime module; comes with apache-tvm
+    "ml_dtypes>=0.5",  # bfloat16 in NumPy
+    "numpy>=2.1",  # the hardware model's arithmetic, and constant folding
+    "onnx>=1.20",  # reads the models; its package also holds the light networks of the demo
+    "rich>=13",  # progress and tables of the command line and the demo
+]
+
+DEV_REQUIRES = [
+    "hypothesis>=6.100",  # property tests
+    "mypy>=1.15",  # `make lint`
+    "onnxruntime>=1.20",  # the independent reference of the numerical tests and of the demo
+    "pytest>=8.3",  # the tests
+    "pytest-xdist>=3.6",  # runs the slow tests on all cores
+    "ruff>=0.9",  # `make lint`
+]
+
+setup(
+    name="tvm-neuron",
+    version="0.1.0",
+    description="An ahead-of-time compiler for NeuronCore-like accelerators, as an extension of Apache TVM",
+    python_requires=">=3.11",
+    packages=["tvm_neuron_schedules", *find_packages(include=["tvm_neuron", "tvm_neuron.*"])],
+    package_dir={"tvm_neuron_schedules": "schedules"},
+    package_data={"tvm_neuron": ["py.typed"], "tvm_neuron.hw": ["chips/*.json"], "tvm_neuron.runtime": ["*.cc"]},
+    ext_modules=[
+        Extension(
+            "tvm_neuron.runtime.libneuron_module",
+            ["tvm_neuron/runtime/neuron_module.cc"],
+            libraries=["tvm_ffi"],
+            extra_compile_args=["-std=c++17", "-O2", "-fvisibility=hidden", "-g0"],
+        )
+    ],
+    cmdclass={"build_ext": BuildRuntime},
+    install_requires=INSTALL_REQUIRES,
+    extras_require={"dev": DEV_REQUIRES, "torch": ["torch==2.13.0"]},  # torch: importers of its models, tests only
+    entry_points={
+        "console_scripts": ["neuron-cc = tvm_neuron.cli.main:main"],
+        "tvm_neuron.schedules": ["neuron = tvm_neuron_schedules:RULES"],
+    },
+    zip_safe=False,
+)

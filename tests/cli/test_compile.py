@@ -1,0 +1,152 @@
+"""neuron-cc compile: a NEFF or a library, whole or not at all; one message for each bad model or wish."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import Cli
+from tvm_neuron import codegen, neff
+from tvm_neuron.errors import CompileError
+from tvm_neuron.hw.load import device_to_dict, load_device
+
+X = np.random.default_rng(2).normal(0, 9, (4, 8)).astype(np.float32)
+Y = np.maximum(X + np.arange(-16, 16, dtype=np.float32).reshape(4, 8), 0)
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> Path:
+    np.savez(tmp_path / "x.npz", data=X)
+    return tmp_path / "x.npz"
+
+
+def test_with_the_real_code_generator(cli: Cli, onnx_file: Path, inputs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "net.neff"
+    code, _, told = cli("compile", onnx_file, "--output", out)
+    assert code == 0, told
+    assert cli("run", out, "--input", inputs, "--output", tmp_path / "y.npz")[0] == 0
+    with np.load(tmp_path / "y.npz") as outputs:
+        np.testing.assert_allclose(outputs["result"], Y, rtol=0.01, atol=0.1)
+    assert cli("info", out)[0] == cli("report", out)[0] == cli("disassemble", out)[0] == 0
+
+
+@pytest.mark.usefixtures("fake_codegen")
+def test_to_a_neff(cli: Cli, onnx_file: Path, inputs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "net.neff"
+    code, said, told = cli("compile", onnx_file, "--framework", "ONNX", "--output", out, "--target", "inf2")
+    assert code == 0, told
+    assert said.startswith(f"{out}: operators: 2 neuroncore; ")
+    assert "compile:   0." in told.splitlines()[0]
+    compiled = neff.load(out)
+    assert (compiled.name, compiled.device.name) == ("net", "inf2")
+    assert [row.name for row in compiled.placement] == ["add", "relu"]
+    assert cli("run", out, "--input", inputs, "--output", tmp_path / "y.npz")[0] == 0
+    with np.load(tmp_path / "y.npz") as outputs:
+        np.testing.assert_array_equal(outputs["result"], Y)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["net.neff", "net.onnx", "x.npz", "y.npz"]
+
+
+@pytest.mark.usefixtures("fake_codegen")
+def test_to_a_library_with_cpu_parts(cli: Cli, mixed_onnx_file: Path, inputs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "net.so"
+    code, said, told = cli("compile", mixed_onnx_file, "--output", out, "--verbose", "error")
+    assert (code, told) == (0, "")
+    assert said.startswith(f"{out}: operators: 2 neuroncore, 1 cpu; ")
+    assert cli("run", out, "--input", inputs, "--output", tmp_path / "y.npz")[0] == 0
+    with np.load(tmp_path / "y.npz") as outputs:
+        np.testing.assert_array_equal(outputs["places"], np.nonzero(Y))
+    code, said, _ = cli("report", out)
+    assert code == 0
+    assert "NonZero" in said
+    code, _, told = cli("run", out, "--input", tmp_path / "y.npz", "--output", tmp_path / "z.npz")
+    assert (code, told) == (1, "neuron-cc run: error: input 'data' is missing; the model takes 'data'\n")
+
+
+@pytest.mark.usefixtures("fake_codegen")
+def test_a_neff_holds_no_cpu_code(cli: Cli, mixed_onnx_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "net.neff"
+    code, said, told = cli("compile", mixed_onnx_file, "--output", out, "--verbose", "error")
+    assert (code, said) == (1, "")
+    assert "1 operators can't run on the NeuronCore:\n  find (NonZero): The size of its result" in told
+    assert told.endswith("; to run them on the CPU, write a library: --output FILE.so\n")
+    assert not out.exists()
+
+
+@pytest.mark.usefixtures("fake_codegen")
+def test_a_subgraph_that_cannot_be_compiled(
+    cli: Cli, onnx_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> bytes:
+        raise CompileError("add: too large")
+
+    monkeypatch.setattr(codegen.function, "compile_function", refuse)
+    code, said, told = cli("compile", onnx_file, "--output", tmp_path / "net.neff", "--verbose", "error")
+    assert (code, said, told) == (1, "", "neuron-cc compile: error: add: too large\n")
+
+
+@pytest.mark.usefixtures("fake_codegen")
+def test_must_compile(cli: Cli, mixed_onnx_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "net.so"
+    code, _, told = cli("compile", mixed_onnx_file, "--output", out, "--verbose", "error", "--must-compile")
+    assert code == 1
+    assert "find (NonZero)" in told
+    assert not out.exists()
+
+
+@pytest.mark.usefixtures("fake_codegen")
+def test_a_device_from_a_file(cli: Cli, onnx_file: Path, tmp_path: Path) -> None:
+    raw = device_to_dict(load_device("inf1")) | {"name": "mine"}
+    (tmp_path / "mine.json").write_text(json.dumps(raw))
+    out = tmp_path / "net.neff"
+    assert cli("compile", onnx_file, "--output", out, "--target", tmp_path / "mine.json")[0] == 0
+    assert neff.load(out).device.name == "mine"
+
+
+@pytest.mark.usefixtures("fake_codegen")
+@pytest.mark.parametrize("as_file", [False, True])
+def test_io_config(cli: Cli, onnx_file: Path, tmp_path: Path, as_file: bool) -> None:
+    text = '{"inputs": {"data": [[4, 8], "float32"]}, "outputs": ["result"]}'
+    (tmp_path / "io.json").write_text(text)
+    given = (tmp_path / "io.json").as_uri() if as_file else text
+    assert cli("compile", onnx_file, "--output", tmp_path / "net.neff", "--io-config", given)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--io-config", "{"), "--io-config is not of the form "),
+        (("--io-config", '{"inputs": {"data": 7}}'), "--io-config is not of the form "),
+        (("--io-config", '{"inputs": {"data": [[0], "float32"]}}'), "--io-config: input 'data' must be [[<sizes"),
+        (("--io-config", "missing.json"), "--io-config file 'missing.json' can't be read: No such file or directory"),
+        (("--target", "gpu"), "unknown device 'gpu': take one of inf1, inf2, trn1, or the path of a .json file"),
+    ],
+)
+def test_wishes_that_cannot_be_met(
+    cli: Cli, onnx_file: Path, tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    code, said, told = cli("compile", onnx_file, "--output", tmp_path / "net.neff", "--verbose", "error", *words)
+    assert (code, said) == (1, "")
+    assert told.startswith(f"neuron-cc compile: error: {message}")
+    assert told.count("\n") == 1
+    assert not (tmp_path / "net.neff").exists()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"not a model", b"\x08\x0a"])
+def test_not_an_onnx_file(cli: Cli, tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "net.onnx"
+    if content is not None:
+        path.write_bytes(content)
+    code, said, told = cli("compile", path, "--output", tmp_path / "net.neff", "--verbose", "error")
+    assert (code, said) == (1, "")
+    assert told.startswith(f"neuron-cc compile: error: {path}: ")
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("output", "message"), [("net.txt", "must end in .neff or .so"), ("no/net.neff", "there is no folder")]
+)
+def test_an_output_that_makes_no_sense(cli: Cli, onnx_file: Path, output: str, message: str) -> None:
+    code, _, told = cli("compile", onnx_file, "--output", output)
+    assert code == 2
+    assert message in told

@@ -1,0 +1,118 @@
+"""neuron-cc info, disassemble, report, list-operators, and the options that belong to no command."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+from tvm_neuron import neff
+from tvm_neuron.program import parse_program
+
+Golden = Callable[[str, str], None]
+
+
+def test_info(cli: Cli, neff_file: Path, golden: Golden) -> None:
+    code, out, err = cli("info", neff_file)
+    assert (code, err) == (0, "")
+    golden("info.txt", out)
+
+
+def test_info_json(cli: Cli, neff_file: Path) -> None:
+    facts = json.loads(cli("info", neff_file, "--json")[1])
+    assert facts["compiler_version"] == "0.1.0"
+    assert facts["options"] == {"fp32_cast": "all"}
+    assert facts["inputs"] == [{"name": "x", "shape": [4, 8], "dtype": "float32"}]
+    memory = {"activations": 512, "sbuf_peak": 16384, "spill": 0, "weights": 128, "inputs": 128, "outputs": 128}
+    assert {name: facts["memory_bytes"][name] for name in memory} == memory
+    assert 100 < facts["memory_bytes"]["instructions"] < 1000
+    assert facts["instructions"]["pool"] == {"written": 1, "run": 2}
+    assert facts["device"]["pe_rows"]["value"] == 128
+
+
+def test_disassemble(cli: Cli, neff_file: Path, golden: Golden, tmp_path: Path) -> None:
+    code, out, err = cli("disassemble", neff_file)
+    assert (code, err) == (0, "")
+    golden("disassembly.txt", out)
+    assert parse_program(out) == neff.load(neff_file).program
+    assert cli("disassemble", neff_file, "--output", tmp_path / "r.txt") == (0, "", "")
+    assert (tmp_path / "r.txt").read_text() == out
+
+
+def test_report(cli: Cli, neff_file: Path, tmp_path: Path) -> None:
+    code, out, err = cli("report", neff_file)
+    assert (code, err) == (0, "")
+    assert "sum/relu" in out
+    whole = json.loads(cli("report", neff_file, "--json", "--timeline", tmp_path / "t.json")[1])
+    assert [row["name"] for row in whole["layers"]] == ["sum/add", "sum/relu"]
+    assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+
+
+@pytest.mark.parametrize("command", ["info", "disassemble", "report"])
+def test_damaged_files(cli: Cli, neff_file: Path, command: str) -> None:
+    data = bytearray(neff_file.read_bytes())
+    data[-1] ^= 1
+    neff_file.write_bytes(data)
+    expected = "NEFF is corrupted: the checksum of its section 'weights' is wrong"
+    assert cli(command, neff_file) == (1, "", f"neuron-cc {command}: error: {expected}\n")
+
+
+def test_list_operators(cli: Cli) -> None:
+    code, out, err = cli("list-operators", "--framework", "ONNX")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert "Conv" in lines
+    assert "NonZero # CPU only" in lines
+    assert "#   All its shapes are known at compile time" in lines
+    assert not any("{" in line for line in lines)
+    raw = json.loads(cli("list-operators", "--framework", "ONNX", "--json")[1])
+    rows = {row["name"]: row for row in raw["operators"]}
+    assert len(rows) > 150
+    assert "nn.conv2d" in rows["Conv"]["becomes"]
+    assert rows["NonZero"]["where"] == "cpu"
+    assert rows["Conv"]["where"] == "neuroncore"
+
+
+def test_version(cli: Cli) -> None:
+    code, out, _ = cli("--version")
+    assert code == 0
+    assert re.fullmatch(r"neuron-cc \d+\.\d+\.\d+ \(NEFF 1\.0, TVM 0\.27\..*\)\n", out)
+
+
+@pytest.mark.parametrize("words", [(), ("fly",), ("info",), ("list-operators", "--framework", "MXNET")])
+def test_wrong_use(cli: Cli, words: tuple[str, ...]) -> None:
+    code, out, err = cli(*words)
+    assert (code, out) == (2, "")
+    assert err.startswith("usage: neuron-cc")
+
+
+def test_help_of_every_command(cli: Cli) -> None:
+    for command in ("compile", "run", "report", "info", "disassemble", "list-operators"):
+        assert command in cli("--help")[1]
+        assert cli(command, "--help")[0] == 0
+
+
+def test_as_a_process(neff_file: Path) -> None:
+    """A reader that goes away early is no error, and bad input gives no traceback."""
+    command = [sys.executable, "-m", "tvm_neuron.cli.main"]
+    with subprocess.Popen(
+        [*command, "disassemble", neff_file], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        process.stdout.close()
+        assert (process.wait(), process.stderr and process.stderr.read()) == (0, b"")
+    done = subprocess.run([*command, "info", __file__], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "neuron-cc info: error: not a NEFF: the file doesn't start with its magic number\n"
+
+
+def test_an_interrupted_command(cli: Cli, neff_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_path: str) -> neff.Neff:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(neff, "load", interrupt)
+    assert cli("disassemble", neff_file) == (130, "", "neuron-cc disassemble: interrupted\n")

@@ -1,0 +1,28 @@
+"""What all tests share: golden files, renewed by `pytest --update-golden`."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+_GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--update-golden`."""
+    parser.addoption("--update-golden", action="store_true", help="write what the golden files should hold into them")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """`golden(name, text)` holds `text` to the file tests/golden/<name>."""
+
+    def check(name: str, text: str) -> None:
+        path = _GOLDEN / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        assert path.exists(), f"{path} is missing; write it with pytest --update-golden"
+        assert text == path.read_text(), f"{path} differs; if that is meant, run pytest --update-golden"
+
+    return check

@@ -1,0 +1,84 @@
+"""Each thing that can be wrong with a model gives one ModelError that names it."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from tests.onnx_models import make_model
+from tvm_neuron.errors import ModelError
+from tvm_neuron.frontend import from_onnx
+
+RELU = helper.make_node("Relu", ["x"], ["y"], name="r")
+
+
+def relu(shape: list[int | str], **kwargs) -> onnx.ModelProto:
+    return make_model([RELU], {"x": shape}, ["y"], **kwargs)
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="none.onnx: no such file"):
+        from_onnx(tmp_path / "none.onnx")
+
+
+@pytest.mark.parametrize("data", [b"", b"plain text, not a model", bytes(range(256))])
+def test_not_an_onnx_file(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "a.onnx"
+    path.write_bytes(data)
+    with pytest.raises(ModelError, match="not an ONNX file"):
+        from_onnx(path)
+
+
+def test_unknown_opset() -> None:
+    model = relu([1])
+    model.opset_import[0].version = 999
+    with pytest.raises(ModelError, match=r"opset 999 is unknown: onnx .* knows 1 to \d+"):
+        from_onnx(model)
+
+
+def test_dynamic_shape_names_the_input_and_how_to_give_it() -> None:
+    with pytest.raises(
+        ModelError, match=r"input 'x' has the dynamic dimension 'N' at axis 0; .*shape=\{'x': \(1, 3\)\}"
+    ):
+        from_onnx(relu(["N", 3]))
+    assert from_onnx(relu(["N", 3]), shape={"x": (2, 3)})[0]["main"].params[0].ty.shape[0] == 2
+
+
+def test_shape_of_an_unknown_input() -> None:
+    with pytest.raises(ModelError, match="shape is given for 'z', but the model's inputs are: x"):
+        from_onnx(relu([1]), shape={"z": (1,)})
+
+
+def test_shape_of_another_rank() -> None:
+    with pytest.raises(ModelError, match="input 'x' has 1 axes, but the given shape"):
+        from_onnx(relu([1]), shape={"x": (1, 2)})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name"),
+    [(TensorProto.DOUBLE, "double"), (TensorProto.STRING, "string"), (TensorProto.COMPLEX64, "complex64")],
+)
+def test_unsupported_dtype(dtype: int, name: str) -> None:
+    model = relu([1])
+    model.graph.input[0].type.tensor_type.elem_type = dtype
+    with pytest.raises(ModelError, match=f"input 'x' has dtype {name}, which is not supported"):
+        from_onnx(model)
+
+
+def test_unknown_operators() -> None:
+    model = relu([1])
+    model.graph.node[0].op_type = "Frobnicate"
+    with pytest.raises(ModelError, match="operators that can't be imported: Frobnicate"):
+        from_onnx(model)
+
+
+def test_a_node_that_cannot_be_converted_is_named_and_nothing_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    concat = helper.make_node("Concat", ["x", "w"], ["y"], name="join", axis=0)
+    model = make_model([RELU], {"x": [2, 3]}, ["y"])
+    model.graph.node[0].CopyFrom(concat)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((4, 5), "float32"), "w"))
+    with pytest.raises(ModelError, match=r"operator 'join' \(Concat\) can't be imported: "):
+        from_onnx(model)
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,111 @@
+"""Reports: numbers that agree with each other, as values, JSON, tables and timelines."""
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import fields, replace
+
+import pytest
+from rich.console import Console
+
+from tests.neff.samples import add_relu
+from tvm_neuron.errors import ProgramError
+from tvm_neuron.neff import Placement
+from tvm_neuron.profile import EngineUse, Layer, Report, Subgraph, make_report, render, timeline
+from tvm_neuron.sim import time_program
+
+CPU = Placement("nms", "NonMaxSuppression", "cpu", "the size of its result depends on the data")
+
+
+def test_one_subgraph() -> None:
+    neff = add_relu()
+    report = make_report((*neff.placement, CPU), [neff])
+    timing = time_program(neff.program, neff.device)
+    assert report.cycles == timing.cycles > 0
+    assert report.latency_us == timing.latency_us
+    assert report.dram_bytes == 3 * 4 * 8 * 4
+    assert report.dram_bytes_by_kind == {"input": 128, "weight": 128, "output": 128}
+    assert report.roofline_us == pytest.approx(3 * 128 / neff.device.dram_bytes_per_second * 1e6, abs=1e-6)
+    assert (report.weight_bytes, report.spill_bytes, report.sbuf_peak_bytes) == (128, 0, 16384)
+    assert report.macs == report.pe_utilisation == 0
+    assert [row.name for row in report.layers] == ["sum/add", "sum/relu"]
+    assert sum(row.share for row in report.layers) == pytest.approx(1)
+    assert sum(row.latency_us for row in report.layers) == pytest.approx(report.latency_us)
+    assert sum(row.dram_bytes for row in report.layers) == report.dram_bytes
+    assert [row.name for row in report.placed("cpu")] == ["nms"]
+    assert {row.queue for row in report.engines} == {"act", "pool", "dma0", "dma1"}
+
+
+def test_two_subgraphs_add_up() -> None:
+    neff = add_relu()
+    one, two = make_report((), [neff]), make_report((), [neff, replace(neff, name="second")])
+    for name in ("latency_us", "cycles", "roofline_us", "dram_bytes", "weight_bytes", "instructions"):
+        assert getattr(two, name) == pytest.approx(2 * getattr(one, name))
+    assert two.sbuf_peak_bytes == one.sbuf_peak_bytes
+    assert [row.name for row in two.subgraphs] == ["add_relu", "second"]
+    assert sum(row.share for row in two.layers) == pytest.approx(1)
+
+
+def test_nothing_on_the_neuroncore() -> None:
+    report = make_report((CPU,), [], "neuron/inf2")
+    assert (report.device, report.latency_us, report.pe_utilisation, report.layers) == ("neuron/inf2", 0, 0, ())
+    text(report)
+
+
+def test_to_json_holds_everything() -> None:
+    report = make_report(add_relu().placement, [add_relu()])
+    raw = json.loads(json.dumps(report.to_json()))
+    assert set(raw) == {field.name for field in fields(Report)}
+    assert raw["placement"][0] == {"name": "sum/add", "op": "Add", "where": "neuroncore", "reason": ""}
+    assert raw["layers"][1]["op"] == "Relu"
+
+
+def test_tables(golden: Callable[[str, str], None]) -> None:
+    layers = tuple(
+        Layer(f"conv{n}", "Conv", 100.0 / n, 100000 // n, 0.5 / n, {"pe": 80.0 / n, "dma": 12.5}, 1 << 20)
+        for n in (2, 1, 3)
+    )
+    report = Report(
+        device="inf1",
+        placement=(
+            Placement("conv1", "Conv", "neuroncore", ""),
+            Placement("a [b]", "Shape", "compile time", "known"),
+            CPU,
+        ),
+        latency_us=1234.5,
+        cycles=1234500,
+        roofline_us=1000.0,
+        pe_utilisation=0.5,
+        macs=1,
+        dram_bytes=3 << 20,
+        dram_bytes_by_kind={},
+        weight_bytes=1,
+        sbuf_peak_bytes=1,
+        spill_bytes=0,
+        instructions=1,
+        engines=(EngineUse("pe", 1000.0, 0.81, {"act": 20.0, "dma0": 30.0}), EngineUse("dma0", 5.0, 0.01, {})),
+        layers=layers,
+        subgraphs=tuple(
+            Subgraph(f"neuron_{n}", 617.25, 617250, 500.0, 0.5, 1, 3 << 19, 1000, 1, 1, 0) for n in range(2)
+        ),
+    )
+    golden("report.txt", text(report, top=2))
+
+
+def text(report: Report, top: int = 10) -> str:
+    out = io.StringIO()
+    Console(file=out, width=120).print(render(report, top))
+    return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
+
+
+def test_timeline() -> None:
+    events = json.loads(timeline(add_relu()))["traceEvents"]
+    runs = [event for event in events if event["ph"] == "X"]
+    assert [event["name"] for event in runs].count("sum/add") == 4
+    assert {event["cat"] for event in runs} == {"dma_copy", "tensor_tensor", "activation"}
+
+
+def test_a_timeline_too_large_to_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(timeline.__globals__, "MAX_EVENTS", 5)
+    with pytest.raises(ProgramError, match="a timeline of 6 instructions is too large; at most 5 can be shown"):
+        timeline(add_relu())

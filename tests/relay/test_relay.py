@@ -1,0 +1,123 @@
+"""A script of Relay's days, and what it can do wrong."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tvm
+
+import tvm_neuron.relay
+from tests.onnx_models import mixed_model, reference
+
+from tvm import relay  # isort: skip
+from tvm.contrib import graph_executor  # isort: skip
+from tvm_neuron.errors import InputError, ModelError, NeuronError
+
+X = np.random.default_rng(0).standard_normal((1, 3, 8, 8)).astype("float32")
+
+
+@pytest.fixture
+def module() -> graph_executor.GraphModule:
+    mod, params = relay.frontend.from_onnx(mixed_model(), {"x": (1, 3, 8, 8)})
+    with tvm.transform.PassContext(opt_level=3):
+        lib = relay.build(mod, target="neuron", params=params)
+    return graph_executor.GraphModule(lib["default"](tvm.device("neuron", 0)))
+
+
+def test_the_names_resolve_here() -> None:
+    assert relay is tvm_neuron.relay is tvm.relay
+    assert graph_executor is tvm_neuron.relay.graph_executor
+    assert tvm.device("cpu", 0) == tvm.cpu(0)
+
+
+def test_set_input_run_get_output(module: graph_executor.GraphModule) -> None:
+    expected = reference(mixed_model(), {"x": X})
+    module.set_input("x", X)
+    module.run()
+    assert module.get_num_outputs() == 2
+    for index, wanted in enumerate(expected):
+        np.testing.assert_allclose(module.get_output(index).numpy(), wanted, rtol=1e-5, atol=1e-5)
+    copy = tvm.nd.empty(expected[0].shape)
+    assert module.get_output(0, copy) is copy
+    np.testing.assert_array_equal(copy.numpy(), module.get_output(0).numpy())
+
+
+def test_inputs_by_index_keyword_and_as_tensor(module: graph_executor.GraphModule) -> None:
+    for set_it in (
+        lambda: module.set_input(0, X),
+        lambda: module.set_input(x=tvm.nd.array(X)),
+        lambda: module.run(x=X),
+    ):
+        set_it()
+        np.testing.assert_array_equal(module.get_input("x").numpy(), X)
+    assert module.get_num_inputs() == 1
+    assert module.get_input_index("x") == 0
+    assert module.get_input_index("y") == -1
+    assert module.get_input_info() == ({"x": (1, 3, 8, 8)}, {"x": "float32"})
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda m: m.run(), "input 'x' is missing; the model takes 'x'"),
+        (lambda m: m.run(z=X), "input 'z' is not one of the model's; it takes 'x'"),
+        (lambda m: m.set_input(1, X), "input 1 is not one of the model's; it takes 'x'"),
+        (lambda m: m.set_input("x", X[:, :2]), r"input 'x' has shape \[1, 2, 8, 8\]; the model takes \[1, 3, 8, 8\]"),
+        (lambda m: m.set_input("x", X.astype("float64")), "input 'x' is float64; the model takes float32"),
+        (lambda m: m.set_input("x"), "no value is given for input 'x'"),
+        (lambda m: m.get_input("x"), "input 'x' was not set"),
+        (lambda m: m.get_output(0), "there are no outputs before the first run"),
+        (lambda m: (m.run(x=X), m.get_output(7)), "output 7 does not exist: the model has 2"),
+        (lambda m: graph_executor.GraphModule(3), r"GraphModule takes lib\['default'\]\(device\), got int"),
+    ],
+)
+def test_wrong_use(module: graph_executor.GraphModule, use: Callable[[object], object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        use(module)
+
+
+def test_benchmark(module: graph_executor.GraphModule) -> None:
+    module.set_input("x", X)
+    result = module.benchmark(tvm.cpu(0), repeat=3, number=2)
+    assert len(result.results) == 3
+    assert result.mean > 0
+    assert len(module.benchmark(tvm.cpu(0), repeat=1, number=1, end_to_end=True, x=X).results) == 1
+
+
+def test_the_library_has_the_name_it_was_given(tmp_path: Path) -> None:
+    mod, params = relay.frontend.from_onnx(mixed_model())
+    lib = relay.build(mod, target="neuron", params=params, mod_name="mixed")
+    lib.export_library(tmp_path / "a.so")
+    loaded = tvm.runtime.load_module(str(tmp_path / "a.so"))
+    graph_executor.GraphModule(loaded["mixed"](tvm.cpu(0))).run(x=X)
+    with pytest.raises(AttributeError):
+        loaded["default"]
+
+
+def test_the_old_triple(module: graph_executor.GraphModule) -> None:
+    mod, params = relay.frontend.from_onnx(mixed_model())
+    with pytest.warns(UserWarning, match="deprecated"):
+        graph, lib, weights = relay.build(mod, "neuron", params=params)
+    assert weights == {}
+    created = graph_executor.create(graph, lib, tvm.cpu(0))
+    created.run(x=X)
+
+
+def test_numpy_params_and_another_target() -> None:
+    mod, params = relay.frontend.from_onnx(mixed_model(), freeze_params=False)
+    relay.build(mod, {"cpu": "neuron"}, params={name: value.numpy() for name, value in params.items()})
+    with pytest.raises(ModelError, match="is no Neuron target"):
+        relay.build(mod, {"kind": "llvm"}, params=params)
+
+
+def test_nothing_half_written(tmp_path: Path) -> None:
+    mod, params = relay.frontend.from_onnx(mixed_model())
+    lib = relay.build(mod, params=params)
+
+    def fail(*_args: object, **_kwargs: object) -> None:
+        raise NeuronError("disk full")
+
+    with pytest.raises(NeuronError, match="disk full"):
+        lib.export_library(tmp_path / "a.so", fcompile=fail)
+    assert list(tmp_path.iterdir()) == []

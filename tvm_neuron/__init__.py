@@ -1,0 +1,71 @@
+"""tvm_neuron: an ahead-of-time compiler for NeuronCore-like accelerators, as an extension of Apache TVM.
+
+After `import tvm_neuron`, `tvm.compile(mod, target="neuron")` compiles for the accelerator, and exported libraries
+load and run. `import tvm_neuron.relay` adds the interface of TVM's Relay. Only the runtime is imported here; the
+compiler follows when a build for the target begins.
+"""
+
+from importlib import import_module
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm.relax.pipeline import PIPELINE_MAP
+
+from tvm_neuron import runtime
+from tvm_neuron.hw import CHIPS
+from tvm_neuron.runtime import report
+
+__all__ = ["BuildOptions", "__version__", "build_options", "device", "relay", "report", "runtime"]
+
+__version__ = runtime.VERSION
+
+_LAZY = {"BuildOptions": "tvm_neuron.build", "build_options": "tvm_neuron.build"}
+_DEFAULT_PIPELINE = PIPELINE_MAP["default"]
+
+
+def device(index: int = 0) -> tvm.runtime.Device:
+    """The device to run a library on: tensors live in the host's memory, so it is the CPU."""
+    return tvm.cpu(index)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "relay":
+        return import_module("tvm_neuron.relay")
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'tvm_neuron' has no attribute '{name}'")
+
+
+def _register() -> None:
+    """Make TVM know the target: its tags, its code generator, and its pipeline in `tvm.compile`."""
+    for tag, chip in [("neuron", "inf1"), *((f"neuron/{chip}", chip) for chip in CHIPS)]:
+        config = {"kind": "llvm", "keys": ["neuron", "cpu"], "device": f"neuron/{chip}"}
+        tvm.target.register_tag(tag, config, override=True)
+    tvm_ffi.register_global_func("relax.ext.neuron", _compile_subgraphs, override=True)
+    PIPELINE_MAP["default"] = _choose_pipeline
+
+
+def _choose_pipeline(**kwargs: Any) -> tvm.transform.Pass:
+    """The default pipeline of `tvm.compile`: ours under a Neuron target, else TVM's."""
+
+    @tvm.transform.module_pass(opt_level=0, name="NeuronOrDefaultPipeline")
+    def run(mod: tvm.IRModule, _context: tvm.transform.PassContext) -> tvm.IRModule:
+        target = tvm.target.Target.current(allow_none=True)
+        if target is None or "neuron" not in target.keys:
+            return _DEFAULT_PIPELINE(**kwargs)(mod)
+        from tvm_neuron import build
+
+        return build.lower(mod, None, build.options_of_target(target))
+
+    return run
+
+
+def _compile_subgraphs(*args: Any) -> Any:
+    """`relax.ext.neuron`, which imports the compiler when it is first called."""
+    from tvm_neuron.codegen import byoc
+
+    return byoc.compile_subgraphs(*args)
+
+
+_register()

@@ -1,0 +1,120 @@
+"""Storage: where a tensor lies, and the access patterns of its parts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tvm_neuron.isa import DramTile, Tile, affine
+from tvm_neuron.isa.dtypes import size_bytes
+from tvm_neuron.schedule.expr import Axis
+from tvm_neuron.schedule.linear import Linear
+
+PARTITIONS = 128
+
+
+@dataclass(frozen=True)
+class Span:
+    """The part of an axis that one instruction covers: [start, start + size), moved by `stride` each loop iteration.
+
+    `depth` is the nesting depth of that loop and `count` its iterations; None and 1 where there is none.
+    """
+
+    start: int
+    size: int
+    depth: int | None = None
+    stride: int = 0
+    count: int = 1
+
+    def terms(self, step: int) -> list[tuple[int, int]]:
+        """(depth, movement of the address) for an address that moves `step` with the axis."""
+        return [] if self.depth is None else [(self.depth, step * self.stride)]
+
+
+Spans = Mapping[Axis, Span]
+
+
+@dataclass(frozen=True)
+class OnChip:
+    """A tensor, or a box of one, in SBUF: dimension `partition_dim` in chunks of 128, the others within a partition.
+
+    `origin` is the first element of each dimension that is here, `strides` are in elements, 0 for the partition one.
+    """
+
+    dtype: str
+    partition_dim: int
+    offset: int  # bytes within each partition
+    origin: tuple[int, ...]
+    strides: tuple[int, ...]
+    chunk_elems: int
+
+    def first_partition(self, maps: Sequence[Linear], channel: Span) -> int:
+        """The absolute partition (chunk * 128 + partition) where the channels of `channel` start."""
+        part = maps[self.partition_dim]
+        return part.const + channel.start * (1 if part.terms else 0) - self.origin[self.partition_dim]
+
+    def tile(self, maps: Sequence[Linear], channel: Axis, free: Sequence[Axis], spans: Spans) -> Tile:
+        """The elements `maps` over the spans: [channels, *free]."""
+        run = spans[channel]
+        start = self.first_partition(maps, run)
+        has_channel = bool(maps[self.partition_dim].terms)
+        elems = start // PARTITIONS * self.chunk_elems
+        terms = run.terms(self.chunk_elems) if has_channel and run.depth is not None else []
+        terms = [(depth, movement // PARTITIONS) for depth, movement in terms]
+        moved, more = _free_offset(maps, self.strides, self.origin, self.partition_dim, channel, spans)
+        item = size_bytes(self.dtype)
+        return Tile(
+            "sbuf",
+            self.dtype,
+            affine(start % PARTITIONS),
+            run.size if has_channel else 1,
+            affine((elems + moved) * item + self.offset, _sum_terms(terms + more, item)),
+            tuple((_step(maps, self.strides, axis), spans[axis].size) for axis in free),
+        )
+
+
+@dataclass(frozen=True)
+class InDram:
+    """A tensor in device memory with any strides (in elements)."""
+
+    index: int  # in the program's tensor table
+    dtype: str
+    strides: tuple[int, ...]
+
+    def tile(self, maps: Sequence[Linear], channel: Axis, free: Sequence[Axis], spans: Spans) -> DramTile:
+        """The elements `maps` over the spans: [channels, *free]."""
+        offset = sum(m.const * s for m, s in zip(maps, self.strides, strict=True))
+        terms: list[tuple[int, int]] = []
+        for axis, span in spans.items():
+            step = _step(maps, self.strides, axis)
+            offset += span.start * step
+            terms += span.terms(step)
+        dims = [(_step(maps, self.strides, axis), spans[axis].size) for axis in (channel, *free)]
+        return DramTile(self.index, self.dtype, affine(offset, _sum_terms(terms, 1)), tuple(dims))
+
+
+Storage = OnChip | InDram
+
+
+def _step(maps: Sequence[Linear], strides: Sequence[int], axis: Axis) -> int:
+    return sum(m.terms.get(axis, 0) * stride for m, stride in zip(maps, strides, strict=True))
+
+
+def _free_offset(
+    maps: Sequence[Linear], strides: Sequence[int], origin: Sequence[int], partition_dim: int, channel: Axis, spans: Spans
+) -> tuple[int, list[tuple[int, int]]]:
+    offset = sum(
+        (m.const - o) * s for d, (m, o, s) in enumerate(zip(maps, origin, strides, strict=True)) if d != partition_dim
+    )
+    terms: list[tuple[int, int]] = []
+    for axis, span in spans.items():
+        if axis is not channel:
+            step = _step(maps, strides, axis)
+            offset += span.start * step
+            terms += span.terms(step)
+    return offset, terms
+
+
+def _sum_terms(terms: Sequence[tuple[int, int]], by: int) -> list[tuple[int, int]]:
+    total: dict[int, int] = {}
+    for depth, step in terms:
+        total[depth] = total.get(depth, 0) + step * by
+    return list(total.items())

@@ -1,0 +1,133 @@
+"""The whole compiler as a list: normalise, partition, compile the Neuron subgraphs, lower the CPU rest."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import tvm
+from tvm import relax
+
+from tvm_neuron.codegen import byoc
+from tvm_neuron.codegen.options import BuildOptions, build_options, current_options
+from tvm_neuron.frontend.normalize import Params, normalize
+from tvm_neuron.frontend.origin import bindings_of, op_name
+from tvm_neuron.hw import load_device
+from tvm_neuron.partition import Partition, check_must_compile, partition
+from tvm_neuron.partition.naming import output_names
+from tvm_neuron.partition.plan import Plan
+from tvm_neuron.runtime import MANIFEST_ENTRY, VERSION, make_module
+
+__all__ = ["BuildOptions", "build", "build_options", "lower"]
+
+HOST = {"kind": "llvm"}
+"""The target of the CPU parts. Without `mcpu`: TVM's kernels get slower with it."""
+
+
+def build(
+    mod: tvm.IRModule, params: Params | None = None, options: BuildOptions | None = None
+) -> tvm.runtime.Executable:
+    """Compile a Relax module to an executable for Relax's virtual machine.
+
+    Raises ModelError (bad params), PlacementError (`must_compile`), DeviceError (unknown device), CompileError.
+    """
+    options = options or current_options() or BuildOptions()
+    with tvm.target.Target(HOST):
+        mod = lower(mod, params, options)
+    options.on_stage("link")
+    return relax.build(mod, tvm.target.Target(HOST), relax_pipeline=None)
+
+
+def lower(mod: tvm.IRModule, params: Params | None, options: BuildOptions) -> tvm.IRModule:
+    """All passes from the imported module to what the virtual machine's code generator takes."""
+    load_device(options.device)
+    options.on_stage("normalise")
+    mod = normalize(mod, params)
+    options.on_stage("partition")
+    parts = partition(mod, byoc.can_schedule)
+    if options.must_compile:
+        check_must_compile(parts.placements)
+    mod = run_codegen(parts, options)
+    options.on_stage("compile the CPU parts")
+    return lower_cpu(mod)
+
+
+def run_codegen(parts: Partition, options: BuildOptions) -> tvm.IRModule:
+    """Replace the Neuron subgraphs by calls of the runtime module that holds their NEFFs."""
+    described = describe(parts, options)
+    with byoc.compilation(byoc.Compilation(options, described)):
+        mod = relax.transform.RunCodegen()(parts.mod)
+    # TVM lists the subgraphs' constants here, to be stored in the library; the NEFFs hold them already
+    mod = mod.without_attr("const_name_to_constant")
+    if not mod.get_attr("external_mods"):
+        manifest = byoc.encode_manifest(described | {"subgraphs": []})
+        mod = mod.with_attr("external_mods", [make_module({MANIFEST_ENTRY: manifest})])
+    return mod
+
+
+def lower_cpu(mod: tvm.IRModule) -> tvm.IRModule:
+    """Relax's own passes for what stays on the CPU, with fusion, and constants folded."""
+    passes = [
+        relax.backend.DispatchSampling(),
+        relax.backend.DispatchSortScan(),
+        relax.transform.LegalizeOps(),
+        relax.transform.AnnotateTIROpPattern(),
+        relax.transform.FoldConstant(),
+        relax.transform.FuseOps(),
+        relax.transform.FuseTIR(),
+        relax.pipeline.default_build_pipeline(),
+    ]
+    return tvm.transform.Sequential(passes)(mod)
+
+
+def describe(parts: Partition, options: BuildOptions) -> dict[str, Any]:
+    """The manifest, but for the names of the subgraphs."""
+    main = parts.mod["main"]
+    fields = main.ret_ty.fields if isinstance(main.ret_ty, relax.TupleType) else [main.ret_ty]
+    return {
+        "compiler": f"tvm_neuron {VERSION}",
+        "options": options.to_dict(),
+        "device": options.device,
+        "placement": [asdict(row) for row in parts.placements],
+        "order": _call_order(parts.mod),
+        "inputs": _describe_tensors([var.name for var in main.params], [var.ty for var in main.params]),
+        "outputs": _describe_tensors(output_names(main), fields),
+    }
+
+
+def options_of_target(target: tvm.target.Target) -> BuildOptions:
+    """The options that a target asks for: those of the enclosing `build_options`, on the target's device."""
+    options = current_options() or BuildOptions()
+    device = target.attrs.get("device")
+    return replace(options, device=str(device)) if device else options
+
+
+def is_neuron(target: tvm.target.Target | None) -> bool:
+    """Whether `target` is one of the tags, or a dictionary made from one."""
+    return target is not None and "neuron" in target.keys
+
+
+def _call_order(mod: tvm.IRModule) -> list[str]:
+    """What `main` runs, in order: `neuron_<i>` for a subgraph, `cpu:<operator>` for a CPU operator."""
+    known = Plan()
+    order = []
+    for binding in bindings_of(mod["main"]):
+        call = binding.value
+        if not isinstance(call, relax.Call):
+            continue
+        if isinstance(call.op, tvm.ir.GlobalVar):
+            order.append(call.op.name_hint)
+        elif all(known.is_constant(arg) for arg in call.args):
+            known.constants.add(binding.var)  # folded at compile time
+        else:
+            order.append(f"cpu:{op_name(call)}")
+    return order
+
+
+def _describe_tensors(names: Sequence[str], types: Sequence[relax.Type]) -> list[dict[str, Any]]:
+    rows = []
+    for name, ty in zip(names, types, strict=True):
+        has_shape = isinstance(ty, relax.TensorType) and isinstance(ty.shape, relax.ShapeExpr)
+        unknown = [-1] * max(getattr(ty, "ndim", 0), 0)
+        shape = [int(dim) if isinstance(dim, tvm.tirx.IntImm) else -1 for dim in ty.shape] if has_shape else unknown
+        rows.append({"name": str(name), "shape": shape, "dtype": str(getattr(ty, "dtype", "object"))})
+    return rows

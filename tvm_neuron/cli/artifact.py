@@ -1,0 +1,29 @@
+"""A library's program as a NEFF of its own."""
+
+from dataclasses import replace
+from typing import Any
+
+from tvm_neuron import neff
+from tvm_neuron.errors import CompileError
+from tvm_neuron.runtime import manifest, neffs
+
+_ADVICE = "write a library instead, --output FILE.so"
+
+
+def whole_neff(library: Any, name: str) -> neff.Neff:
+    """The one NEFF that does all the library does, under the model's name and with its placement.
+
+    Raises:
+        CompileError: the model became several programs, or none, or one with other inputs or outputs.
+    """
+    described = manifest(library)
+    rows = tuple(neff.Placement(**row) for row in described["placement"])
+    programs = list(neffs(library).values())
+    parts = described["order"]
+    if len(programs) != 1 or len(parts) != 1:
+        raise CompileError(f"the model became [{', '.join(parts)}], but a .neff is one Neuron program: {_ADVICE}")
+    program = neff.read(programs[0])
+    for kind, infos in (("inputs", program.inputs), ("outputs", program.outputs)):
+        if [info.name for info in infos] != [row["name"] for row in described[kind]]:
+            raise CompileError(f"the {kind} of the Neuron program are not in the order of the model's: {_ADVICE}")
+    return replace(program, name=name, placement=rows)

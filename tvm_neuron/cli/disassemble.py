@@ -1,0 +1,27 @@
+"""neuron-cc disassemble: the program in a NEFF as text."""
+
+import argparse
+
+from tvm_neuron import neff
+from tvm_neuron.program import print_program
+
+NAME = "disassemble"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.add_argument("file", metavar="FILE.neff")
+    parser.add_argument("--output", metavar="FILE.txt", help="write it into a file instead of printing it")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Prints the text form.
+
+    Raises:
+        NeffError: the file can't be read, or the output not be written.
+    """
+    text = print_program(neff.load(options.file).program)
+    if options.output:
+        neff.write_aside(options.output, [text.encode()])
+    else:
+        print(text, end="")

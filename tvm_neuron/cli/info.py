@@ -1,0 +1,49 @@
+"""neuron-cc info: versions, options, device, inputs, outputs and memory of a compiled file."""
+
+import argparse
+import json
+from typing import Any
+
+from tvm_neuron import neff
+
+NAME = "info"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.add_argument("file", metavar="FILE.neff")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Prints what the file says about itself.
+
+    Raises:
+        NeffError: it can't be read.
+    """
+    data = neff.read_file(options.file)
+    facts = neff.describe(neff.read(data), neff.read_header(data))
+    print(json.dumps(facts, indent=2) if options.json else "\n".join(_lines(facts)))
+
+
+def _lines(facts: dict[str, Any]) -> list[str]:
+    rows = [
+        ("model", facts["name"]),
+        ("NEFF version", facts["neff_version"]),
+        ("compiler version", facts["compiler_version"]),
+        ("device", facts["device"]["name"]),
+        *(("option", f"{name} = {json.dumps(value)}") for name, value in sorted(facts["options"].items())),
+        *(("input", _tensor(row)) for row in facts["inputs"]),
+        *(("output", _tensor(row)) for row in facts["outputs"]),
+        *(("memory", f"{name} {size:,} bytes") for name, size in facts["memory_bytes"].items()),
+        *(("operators", f"{count} {where}") for where, count in facts["placement"].items()),
+        *(
+            ("instructions", f"{queue} {count['written']:,} written, {count['run']:,} run")
+            for queue, count in facts["instructions"].items()
+        ),
+    ]
+    return [f"{title + ':':18}{text}" for title, text in rows]
+
+
+def _tensor(row: dict[str, Any]) -> str:
+    return f"{row['name']} {'x'.join(map(str, row['shape'])) or 'scalar'} {row['dtype']}"

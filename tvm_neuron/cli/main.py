@@ -1,0 +1,67 @@
+"""neuron-cc: finds the command, runs it, and turns every expected failure into one line.
+
+Exit codes: 0 done; 1 refused, with the reason on stderr; 2 wrong use of the command line; 130 interrupted.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+from tvm_neuron import neff
+from tvm_neuron.cli import compile as compile_command
+from tvm_neuron.cli import disassemble, info, list_operators, report, run
+from tvm_neuron.errors import NeuronError
+from tvm_neuron.runtime import VERSION
+
+COMMANDS = (compile_command, run, report, info, disassemble, list_operators)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command line; returns its exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        options.run(options)
+        sys.stdout.flush()
+    except NeuronError as error:
+        print(f"neuron-cc {options.command}: error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"neuron-cc {options.command}: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output has gone, as in `neuron-cc disassemble r.neff | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="neuron-cc", description="Compile models for NeuronCores; run and inspect them."
+    )
+    parser.add_argument("-V", "--version", action="version", version=_versions())
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    for command in COMMANDS:
+        words = (command.__doc__ or "").strip()
+        summary = words.split("\n")[0].partition(": ")[2]
+        own = commands.add_parser(command.NAME, help=summary, description=summary)
+        command.add_arguments(own)
+        own.set_defaults(run=command.run)
+    return parser
+
+
+def _versions() -> str:
+    return f"neuron-cc {VERSION} (NEFF {neff.MAJOR}.{neff.MINOR}, TVM {_version('apache-tvm')})"
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""neuron-cc report: where a compiled file's operators run, how long it takes, and where the time goes."""
+
+import argparse
+import json
+
+from rich.console import Console
+
+from tvm_neuron import neff
+from tvm_neuron.cli.compiled import open_compiled
+from tvm_neuron.errors import NeffError
+from tvm_neuron.profile import make_report, render, timeline
+
+NAME = "report"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.add_argument("file", metavar="FILE", help="a .neff, or a library (.so)")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.add_argument("--top", type=int, default=10, metavar="N", help="layers to show, slowest first (10)")
+    parser.add_argument("--timeline", metavar="T.json", help="also write a timeline for chrome://tracing (.neff only)")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Prints the report; nothing is run but the clock.
+
+    Raises:
+        NeuronError: a file can't be read or written.
+    """
+    from tvm_neuron.runtime import report
+
+    compiled = open_compiled(options.file)
+    is_neff = isinstance(compiled, neff.Neff)
+    result = make_report(compiled.placement, [compiled]) if is_neff else report(compiled)
+    if options.timeline and not is_neff:
+        raise NeffError("--timeline takes a .neff: a library may hold several programs")
+    if options.timeline:
+        neff.write_aside(options.timeline, [timeline(compiled).encode()])
+    if options.json:
+        print(json.dumps(result.to_json(), indent=2))
+    else:
+        Console().print(render(result, options.top))

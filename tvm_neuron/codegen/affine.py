@@ -1,0 +1,142 @@
+"""affine: scales and shifts by constants are gathered, so that a batch norm costs nothing but its weights."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_neuron.schedule.evaluate import evaluate
+from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, axes_of
+from tvm_neuron.schedule.graph import Tensor
+from tvm_neuron.schedule.kernel import ACCUMULATOR, ROOT, Contraction, Kernel
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """`inner * scale + shift`, both numbers or one for each channel (float64)."""
+
+    inner: Expr
+    scale: Array
+    shift: Array
+
+
+def gather_constants(expr: Expr, channel: Axis) -> Expr:
+    """The expression with every run of scales and shifts by constants as one multiply and one add at most.
+
+    Constants come out as Num or as a load of a vector over `channel`.
+    """
+    if isinstance(expr, Num):
+        return expr
+    known = channel_constant(expr, channel)
+    if known is not None:
+        return constant_expr(known, channel)
+    if not isinstance(expr, Apply):
+        return expr
+    expr = Apply(expr.op, tuple(gather_constants(arg, channel) for arg in expr.args))
+    return emit_scaled(as_scaled(expr, channel), channel)
+
+
+def as_scaled(expr: Expr, channel: Axis) -> Scaled:
+    """The expression as a scaled and shifted inner one."""
+    if isinstance(expr, Apply) and expr.op in ("add", "subtract", "multiply", "divide"):
+        left, right = expr.args
+        a, b = channel_constant(left, channel), channel_constant(right, channel)
+        if b is not None and a is None:
+            x = as_scaled(left, channel)
+            if expr.op == "add":
+                return Scaled(x.inner, x.scale, x.shift + b)
+            if expr.op == "subtract":
+                return Scaled(x.inner, x.scale, x.shift - b)
+            if expr.op == "multiply":
+                return Scaled(x.inner, x.scale * b, x.shift * b)
+            return Scaled(x.inner, x.scale / b, x.shift / b)
+        if a is not None and b is None and expr.op != "divide":
+            x = as_scaled(right, channel)
+            if expr.op == "add":
+                return Scaled(x.inner, x.scale, x.shift + a)
+            if expr.op == "subtract":
+                return Scaled(x.inner, -x.scale, a - x.shift)
+            return Scaled(x.inner, x.scale * a, x.shift * a)
+    return Scaled(expr, np.float64(1), np.float64(0))
+
+
+def channel_constant(expr: Expr, channel: Axis) -> Array | None:
+    """The value of an expression that is constant but for the channel: a float64 number or vector; else None."""
+    if not _is_known(expr) or any(axis is not channel and axis.extent > 1 for axis in axes_of(expr)):
+        return None
+    value = np.asarray(evaluate(expr, (channel,)), np.float64)
+    return value.reshape(()) if value.size == 1 else value.reshape(channel.extent)
+
+
+def _is_known(expr: Expr) -> bool:
+    if isinstance(expr, Load):
+        return expr.tensor is not ACCUMULATOR and expr.tensor.value is not None
+    return not isinstance(expr, Apply) or all(_is_known(arg) for arg in expr.args)
+
+
+def constant_expr(value: Array, channel: Axis) -> Expr:
+    """A number, or a vector over the channel as a load."""
+    if value.ndim == 0 or np.all(value == value.flat[0]):
+        return Num(float(value.flat[0]))
+    tensor = Tensor("vector", value.shape, "float32", value=value.astype(np.float32))
+    return Load(tensor, (Index(channel),))
+
+
+def emit_scaled(parts: Scaled, channel: Axis) -> Expr:
+    """The inverse of `as_scaled`, without multiplications by one and additions of zero."""
+    expr = parts.inner
+    if not np.all(parts.scale == 1):
+        expr = Apply("multiply", (expr, constant_expr(np.asarray(parts.scale), channel)))
+    if not np.all(parts.shift == 0):
+        expr = Apply("add", (expr, constant_expr(np.asarray(parts.shift), channel)))
+    return expr
+
+
+def fold_scale(kernel: Kernel) -> Kernel:
+    """A contraction with the scale of its result folded into its weights."""
+    expr = gather_constants(fold_positions(kernel.expr, kernel), kernel.channel)
+    if not isinstance(kernel.root, Contraction):
+        return replace(kernel, expr=expr)
+    scale: list[Array] = []
+
+    def unscaled(part: Expr) -> Expr:
+        if isinstance(part, Apply) and part.op == "multiply" and part.args[0] is ROOT:
+            found = channel_constant(part.args[1], kernel.channel)
+            if found is not None:
+                scale.append(found)
+                return ROOT
+        return Apply(part.op, tuple(map(unscaled, part.args))) if isinstance(part, Apply) else part
+
+    changed = unscaled(expr)
+    if len(scale) != 1 or _count_root(expr) != 1:
+        return replace(kernel, expr=expr)
+    weights = kernel.root.weights * scale[0].astype(np.float32)
+    return replace(kernel, expr=changed, root=replace(kernel.root, weights=weights))
+
+
+def _count_root(expr: Expr) -> int:
+    return sum(map(_count_root, expr.args)) if isinstance(expr, Apply) else int(expr is ROOT)
+
+
+def fold_positions(expr: Expr, kernel: Kernel) -> Expr:
+    """The expression with every part that is known at compile time, but changes along free axes, as one constant."""
+    if isinstance(expr, Num) or (isinstance(expr, Load) and expr.tensor.value is None):
+        return expr
+    if _is_known(expr):
+        if channel_constant(expr, kernel.channel) is not None:
+            return expr
+        axes = tuple(axis for axis in (kernel.channel, *kernel.free) if axis in set(axes_of(expr)))
+        value = np.ascontiguousarray(np.broadcast_to(evaluate(expr, axes), [axis.extent for axis in axes]))
+        if np.all(value == value.flat[0]):
+            return Num(float(value.flat[0]))
+        constant = Tensor("positions", value.shape, "float32", value=value.astype(np.float32))
+        return Load(constant, tuple(Index(axis) for axis in axes))
+    if isinstance(expr, Apply) and expr.op == "divide" and _is_known(expr.args[1]):
+        inverse = Apply("divide", (Num(1.0), expr.args[1]))  # engines multiply faster than they divide
+        return Apply("multiply", (fold_positions(expr.args[0], kernel), fold_positions(inverse, kernel)))
+    if isinstance(expr, Apply):
+        return Apply(expr.op, tuple(fold_positions(arg, kernel) for arg in expr.args))
+    return expr

@@ -1,0 +1,127 @@
+"""arithmetic: an expression on one tile as ACT and POOL instructions."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tvm_neuron.codegen.builder import Builder, Scratch
+from tvm_neuron.errors import CompileError
+from tvm_neuron.isa import Activation, Memset, ScalarTensorTensor, TensorScalar, TensorTensor, Tile
+from tvm_neuron.isa.functions import ACTIVATION, ALU
+from tvm_neuron.schedule.expr import Apply, Expr, Load, Num
+
+_COMMUTES = ("add", "multiply", "max", "min", "is_equal", "not_equal")
+Operand = Tile | float
+
+
+@dataclass
+class Arithmetic:
+    """Emits the instructions of an expression; `resolve` gives the tile of a load ([P, 1] where it has no free axis)."""
+
+    builder: Builder
+    scratch: Scratch
+    shape: tuple[int, tuple[tuple[int, int], ...]]  # partitions and contiguous dims of a whole tile
+    resolve: Callable[[Load], Operand]
+
+    def store(self, expr: Expr, result: Tile) -> None:
+        """Computes the expression into `result`."""
+        match expr:
+            case Num(value):
+                self.builder.emit(Memset(result=result, value=float(value)))
+            case Load():
+                self._affine("copy", expr, result)
+            case Apply("max", (inner, Num(0.0))) | Apply("max", (Num(0.0), inner)):
+                self._affine("relu", inner, result)
+            case Apply(op, (inner,)) if op in ACTIVATION:
+                self._affine(op, inner, result)
+            case Apply("add" | "multiply", (_, right)) if self._is_scalar(right):
+                self._affine("copy", expr, result)
+            case Apply(op, (left, right)) if op in ALU:
+                self._binary(op, left, right, result)
+            case Apply(op, _):
+                raise CompileError(f"no engine of a NeuronCore computes '{op}'")
+            case _:
+                raise CompileError(f"{expr} is no value of a tile")
+
+    def _operand(self, expr: Expr) -> Operand:
+        """Where the value of the expression lies: an immediate, a load's own tile, or a new temporary."""
+        if isinstance(expr, Num):
+            return float(expr.value)
+        if isinstance(expr, Load):
+            return self.resolve(expr)
+        small = self._is_scalar(expr)
+        partitions, dims = self.shape
+        result = self.scratch.tile(partitions, ((1, 1),) if small else dims)
+        self.store(expr, result)
+        return result
+
+    def _tile(self, expr: Expr) -> Tile:
+        found = self._operand(expr)
+        if isinstance(found, float):
+            raise CompileError("an operation on constants alone was left to the core")
+        return found
+
+    def _is_scalar(self, expr: Expr) -> bool:
+        """Whether it is one value for each partition."""
+        if isinstance(expr, Apply):
+            return all(map(self._is_scalar, expr.args))
+        if not isinstance(expr, Load):
+            return True
+        found = self.resolve(expr)
+        is_single = isinstance(found, float) or found.free_elems == 1
+        return is_single and (expr.tensor.value is not None or self._elems() != 1)
+
+    def _elems(self) -> int:
+        elems = 1
+        for _, count in self.shape[1]:
+            elems *= count
+        return elems
+
+    def _affine(self, function: str, expr: Expr, result: Tile) -> None:
+        """function(inner * scale + shift) on ACT; where the inside is a sum of two tiles, that goes to POOL first."""
+        scale: Operand = 1.0
+        shift: Operand = 0.0
+        inner = expr
+        if isinstance(inner, Apply) and inner.op == "add" and self._is_scalar(inner.args[1]):
+            inner, shift = inner.args[0], self._operand(inner.args[1])
+        if isinstance(inner, Apply) and inner.op == "multiply" and self._is_scalar(inner.args[1]):
+            inner, scale = inner.args[0], self._operand(inner.args[1])
+        source = self._tile(inner)
+        if isinstance(source, Tile) and source.free_elems != result.free_elems:
+            raise CompileError("a value of each partition can't be spread over a tile by itself")
+        self.builder.emit(Activation(result=result, source=source, scale=scale, bias=shift, function=function))
+
+    def _binary(self, op: str, left: Expr, right: Expr, result: Tile) -> None:
+        if self._is_scalar(left) and op in _COMMUTES and not self._is_scalar(right):
+            left, right = right, left
+        if self._is_scalar(right) or self._is_scalar(left):
+            reverse = int(self._is_scalar(left) and not self._is_scalar(right))
+            tile, number = (right, left) if reverse else (left, right)
+            self.builder.emit(
+                TensorScalar(
+                    result=result, source=self._tile(tile), scalar0=self._operand(number), scalar1=0.0,
+                    op0=op, op1="bypass", reverse=reverse,
+                )
+            )  # fmt: skip
+            return
+        if op in _COMMUTES and self._has_scalar_step(right) and not self._has_scalar_step(left):
+            left, right = right, left
+        if self._has_scalar_step(left):
+            assert isinstance(left, Apply)
+            inner, number = left.args
+            self.builder.emit(
+                ScalarTensorTensor(
+                    result=result, left=self._tile(inner), right=self._tile(right), scalar0=self._operand(number),
+                    op0=left.op, op1=op,
+                )
+            )  # fmt: skip
+            return
+        self.builder.emit(TensorTensor(result=result, left=self._tile(left), right=self._tile(right), op=op))
+
+    def _has_scalar_step(self, expr: Expr) -> bool:
+        is_step = isinstance(expr, Apply) and expr.op in ALU and len(expr.args) == 2
+        return is_step and isinstance(expr, Apply) and self._is_scalar(expr.args[1]) and not self._is_scalar(expr.args[0])
+
+
+def count_temporaries(expr: Expr) -> int:
+    """An upper bound of the temporary tiles that an expression takes."""
+    return 1 + sum(map(count_temporaries, expr.args)) if isinstance(expr, Apply) else 0

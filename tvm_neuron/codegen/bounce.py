@@ -1,0 +1,42 @@
+"""bounce_through_dram: a move that permutes partitions between two tensors in SBUF goes through device memory."""
+
+from dataclasses import replace
+
+from tvm_neuron.schedule.expr import Axis, Index, Load
+from tvm_neuron.schedule.graph import Tensor, linear_indices
+from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.linear import Linear
+
+
+def bounce_through_dram(kernels: list[Kernel], partition_of: dict[Tensor, int]) -> list[Kernel]:
+    """The kernels with such moves in two steps; the tensor between them has kind "scratch" and lies in DRAM."""
+    found: list[Kernel] = []
+    for kernel in kernels:
+        load = kernel.expr
+        if not kernel.by_dma or not isinstance(load, Load) or load.tensor.kind == "input":
+            found.append(kernel)
+            continue
+        maps = linear_indices(load.indices) or ()
+        here = maps[partition_of[load.tensor]].terms if maps else {}
+        if here == kernel.out_maps[partition_of[kernel.out]].terms:
+            found.append(kernel)
+            continue
+        copy = Tensor(f"{load.tensor.name}.moved", load.tensor.shape, load.tensor.dtype, "scratch")
+        partition_of[copy] = partition_of[load.tensor]
+        found += [_whole_move(kernel, load.tensor, copy, partition_of), replace(kernel, expr=Load(copy, load.indices))]
+    return found
+
+
+def _whole_move(kernel: Kernel, source: Tensor, target: Tensor, partition_of: dict[Tensor, int]) -> Kernel:
+    axes = tuple(Axis(f"d{d}", extent) for d, extent in enumerate(source.shape))
+    channel = axes[partition_of[source]]
+    maps = tuple(Linear(0, {axis: 1} if axis.extent > 1 else {}) for axis in axes)
+    return Kernel(
+        origins=kernel.origins,
+        out=target,
+        out_maps=maps,
+        channel=channel,
+        free=tuple(axis for axis in axes if axis is not channel and axis.extent > 1),
+        expr=Load(source, tuple(Index(axis) for axis in axes)),
+        by_dma=True,
+    )

@@ -1,0 +1,144 @@
+"""Builder: collects a program: its loops, its DRAM tensors, the vectors kept in SBUF, and the rings of short-lived memory."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_neuron.hw import Device
+from tvm_neuron.isa import Affine, Instruction, Tile, affine
+from tvm_neuron.isa.dtypes import DTYPES
+from tvm_neuron.program import DramTensor, Loop, Node, Origin
+
+Loops = Sequence[tuple[int, int]]  # (depth, count) of the loops around an instruction that tell tiles apart
+
+
+class Ring:
+    """A part of SBUF that is handed out in order and again from its start; the waits keep users apart."""
+
+    def __init__(self, base: int, capacity: int) -> None:
+        self.base = base
+        self.capacity = capacity
+        self.next = 0
+
+    def take(self, size: int) -> int:
+        """Byte offset of the next `size` bytes."""
+        assert size <= self.capacity, f"{size} bytes asked of a ring of {self.capacity}"
+        if self.next + size > self.capacity:
+            self.next = 0
+        at = self.next
+        self.next += size
+        return self.base + at
+
+
+class Builder:
+    """What the emitters of all kernel families share."""
+
+    def __init__(self, device: Device, vectors_at: int, scratch: Ring, reduced: Ring, weights: Ring) -> None:
+        self.device = device
+        self.scratch = scratch  # temporaries of expressions
+        self.reduced = reduced  # values of reductions on their way into an expression
+        self.weights = weights
+        self.tensors: list[DramTensor] = []
+        self.arrays: dict[str, NDArray[Any]] = {}
+        self.origins: dict[Origin, int] = {}
+        self.origin = 0
+        self._levels: list[list[Node]] = [[]]
+        self._psum_tiles = 0
+        self._vectors_at = vectors_at
+        self._columns: list[NDArray[Any]] = []
+        self._known: dict[tuple[int, int, int, int], int] = {}
+
+    @property
+    def body(self) -> list[Node]:
+        """What was emitted at the outermost level."""
+        return self._levels[0]
+
+    @contextmanager
+    def working_for(self, origin: Origin) -> Iterator[None]:
+        """Instructions emitted inside come from this model operator."""
+        before, self.origin = self.origin, self.origins.setdefault(origin, len(self.origins))
+        yield
+        self.origin = before
+
+    @contextmanager
+    def loop(self, count: int) -> Iterator[int | None]:
+        """A loop around what is emitted inside; gives its depth, or None where one iteration needs no loop."""
+        if count == 1:
+            yield None
+            return
+        self._levels.append([])
+        yield len(self._levels) - 2
+        self._levels[-2].append(Loop(count, tuple(self._levels.pop())))
+
+    def emit(self, instruction: Instruction) -> None:
+        """Appends the instruction, marked with the current origin."""
+        self._levels[-1].append(instruction.replace(origin=self.origin))
+
+    def add_tensor(self, tensor: DramTensor, array: NDArray[Any] | None = None) -> int:
+        """A new DRAM tensor's index; a weight comes with its values."""
+        name, serial = tensor.name, 1
+        while any(other.name == name for other in self.tensors):
+            serial += 1
+            name = f"{tensor.name}.{serial}"
+        self.tensors.append(DramTensor(name, tensor.kind, tensor.shape, tensor.dtype))
+        if array is not None:
+            self.arrays[name] = np.ascontiguousarray(array, DTYPES[tensor.dtype]).reshape(tensor.shape)
+        return len(self.tensors) - 1
+
+    def add_weight(self, name: str, array: NDArray[Any], dtype: str) -> int:
+        """A weight's index in the tensor table."""
+        return self.add_tensor(DramTensor(name, "weight", array.shape, dtype), array)
+
+    def psum_tile(self, partitions: int, dims: tuple[tuple[int, int], ...], loops: Loops) -> Tile:
+        """A PSUM bank for each iteration of `loops`, one after the other around all banks."""
+        bank = self.device.psum_bank_bytes
+        phase = self._psum_tiles % self.device.psum_banks * bank
+        self._psum_tiles += int(np.prod([count for _, count in loops], dtype=np.int64))
+        offset = affine(0, _linear_terms(loops, bank), phase, self.device.psum_bytes_per_partition)
+        return Tile("psum", "float32", Affine(), partitions, offset, dims)
+
+    def vector(self, values: NDArray[Any], start: int, size: int, count: int, depth: int | None) -> Tile:
+        """[size, 1] float32 constants kept in SBUF: `values[start + 128 * i + p]` in iteration i of the loop at `depth`."""
+        key = (id(values), start, size, count)
+        if key not in self._known:
+            self._known[key] = len(self._columns)
+            for i in range(count):
+                column = np.zeros(self.device.partitions, np.float32)
+                column[:size] = values[start + i * self.device.partitions :][:size]
+                self._columns.append(column)
+        at = self._vectors_at + 4 * self._known[key]
+        return Tile("sbuf", "float32", Affine(), size, affine(at, [] if depth is None else [(depth, 4)]), ((1, 1),))
+
+    def vector_table(self) -> NDArray[Any]:
+        """All vectors as [partitions, columns] float32."""
+        return np.stack(self._columns, axis=1) if self._columns else np.zeros((self.device.partitions, 0), np.float32)
+
+
+class Scratch:
+    """Temporary float32 tiles of one kernel's tiles: each iteration takes the next slots of the ring."""
+
+    def __init__(self, ring: Ring, slot_bytes: int, slots: int, loops: Loops) -> None:
+        group = slot_bytes * slots
+        assert group <= ring.capacity, f"{slots} temporary tiles of {slot_bytes} bytes exceed the scratch memory"
+        self.ring = ring
+        self.slot_bytes = slot_bytes
+        self.wrap = ring.capacity // group * group
+        self.terms = _linear_terms(loops, group)
+        self.used = 0
+
+    def tile(self, partitions: int, dims: tuple[tuple[int, int], ...]) -> Tile:
+        """The next slot as a contiguous tile."""
+        offset = affine(self.ring.base, self.terms, self.used * self.slot_bytes, self.wrap)
+        self.used += 1
+        return Tile("sbuf", "float32", Affine(), partitions, offset, dims)
+
+
+def _linear_terms(loops: Loops, step: int) -> list[tuple[int, int]]:
+    terms = []
+    for depth, count in reversed(loops):
+        terms.append((depth, step))
+        step *= count
+    return terms

@@ -1,0 +1,79 @@
+"""The code generator that TVM's `RunCodegen` calls for functions with the attribute `Codegen = "neuron"`."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import tvm
+from tvm import relax
+
+from tvm_neuron.codegen.options import BuildOptions
+from tvm_neuron.errors import CompileError, NeuronError
+from tvm_neuron.frontend.origin import bindings_of, origin_of
+from tvm_neuron.hw import load_device
+from tvm_neuron.partition import Verdict
+from tvm_neuron.runtime import MANIFEST_ENTRY, make_module
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """What the code generator needs to know of the build it runs in."""
+
+    options: BuildOptions = field(default_factory=BuildOptions)
+    manifest: dict[str, Any] = field(default_factory=dict)
+
+
+_current: ContextVar[Compilation | None] = ContextVar("tvm_neuron_compilation", default=None)
+
+
+@contextmanager
+def compilation(value: Compilation) -> Iterator[None]:
+    """`RunCodegen` inside the `with` block compiles under `value`."""
+    token = _current.set(value)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def compile_subgraphs(functions: Sequence[relax.Function], _options: Any, _constants: Any) -> list[tvm.runtime.Module]:
+    """One runtime module with the NEFF of every function and the manifest; `relax.ext.neuron`.
+
+    Raises CompileError naming the subgraph's operators if a function can't be compiled.
+    """
+    current = _current.get() or Compilation()
+    device = load_device(current.options.device)
+    entries: dict[str, bytes] = {}
+    for func in functions:
+        symbol = str(func.attrs["global_symbol"])
+        current.options.on_stage(f"compile {symbol}")
+        entries[symbol] = _compile(func, symbol, device, current.options)
+    entries[MANIFEST_ENTRY] = encode_manifest(current.manifest | {"subgraphs": sorted(entries)})
+    return [make_module(entries)]
+
+
+def encode_manifest(manifest: dict[str, Any]) -> bytes:
+    """The manifest as the library holds it: JSON with sorted keys, the same bytes for the same values."""
+    return json.dumps(manifest, sort_keys=True).encode()
+
+
+def can_schedule(call: relax.Call) -> Verdict:
+    """Whether the code generator can schedule the kernel of `call`; the partition asks this of every call."""
+    from tvm_neuron.codegen import function  # here, since it brings all schedules with it
+
+    return function.can_schedule(call)
+
+
+def _compile(func: relax.Function, symbol: str, device: Any, options: BuildOptions) -> bytes:
+    from tvm_neuron.codegen import function
+
+    try:
+        return function.compile_function(func, symbol, device, options)
+    except NeuronError:
+        raise
+    except Exception as error:
+        origins = dict.fromkeys(str(origin_of(b.value)) for b in bindings_of(func) if origin_of(b.value))
+        raise CompileError(f"{symbol}: {type(error).__name__}: {error}; its operators: {', '.join(origins)}") from error

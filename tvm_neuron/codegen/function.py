@@ -1,0 +1,186 @@
+"""compile_function: the list of steps from one Relax function to its NEFF."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tvm import relax
+
+from tvm_neuron.allocation.layouts import aligned, dram_strides
+from tvm_neuron.allocation.storage import InDram
+from tvm_neuron.codegen.arithmetic import count_temporaries
+from tvm_neuron.codegen.builder import Builder, Ring
+from tvm_neuron.codegen.emit_contraction import emit_contraction
+from tvm_neuron.codegen.emit_movement import emit_movement
+from tvm_neuron.codegen.emit_vector import MAX_TILE_ELEMS, emit_vector
+from tvm_neuron.codegen.emitter import LOAD_QUEUE, Emitter
+from tvm_neuron.codegen.legalise import legalise
+from tvm_neuron.codegen.memory_plan import MemoryPlan, plan_memory
+from tvm_neuron.codegen.options import BuildOptions
+from tvm_neuron.codegen.simplify import make_kernels
+from tvm_neuron.codegen.storage_dtypes import choose_dtypes
+from tvm_neuron.codegen.sync import synchronise
+from tvm_neuron.codegen.tiling import runs
+from tvm_neuron.hw import Device
+from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
+from tvm_neuron.neff import Neff, TensorInfo, write
+from tvm_neuron.program import DramTensor, Node, Program
+from tvm_neuron.program.race import check_races
+from tvm_neuron.program.verify import verify
+from tvm_neuron.runtime import VERSION
+from tvm_neuron.schedule.expr import loads
+from tvm_neuron.schedule.graph import Graph, Tensor
+from tvm_neuron.schedule.kernel import ACCUMULATOR, Contraction, Kernel
+from tvm_neuron.schedule.rule import Rule, load_rules
+
+
+@cache
+def _rules() -> tuple[Rule, ...]:
+    return load_rules()
+
+
+def compile_function(func: relax.Function, name: str, device: Device, options: BuildOptions) -> bytes:
+    """The NEFF of a partitioned function.
+
+    Raises:
+        CompileError: an operator can't be scheduled, or needs more on-chip memory than there is.
+        ProgramError: the compiler made a program that breaks a rule or races with itself (a defect of ours).
+    """
+    return write(compile_graph(legalise(func), name, device, options))
+
+
+def compile_graph(graph: Graph, name: str, device: Device, options: BuildOptions) -> Neff:
+    """The same from a graph of blocks, as a value."""
+    kernels, partition_of = make_kernels(graph, _rules(), device)
+    zones = _zones(kernels, device)
+    dtypes = choose_dtypes(kernels)
+    in_dram = {tensor for k in kernels for tensor in (k.out, *k.sources()) if tensor.kind != "temp"}
+    plan = plan_memory(kernels, partition_of, dtypes, in_dram, zones.tensors_at, zones.tensors_bytes)
+    program, weights = _emit(graph, kernels, plan, zones, device)
+    program = synchronise(program, device)
+    verify(program, device)
+    check_races(program, device)
+    return Neff(
+        name=name,
+        program=program,
+        device=device,
+        weights=weights,
+        inputs=tuple(TensorInfo(t.name, t.shape, t.dtype) for t in graph.inputs),
+        outputs=tuple(TensorInfo(t.name, t.shape, t.dtype) for t in graph.outputs),
+        options=options.to_dict(),
+        compiler_version=VERSION,
+        memory=_memory_report(program, plan, zones, device),
+    )
+
+
+@dataclass(frozen=True)
+class Zones:
+    """How each SBUF partition is divided, in bytes from its start."""
+
+    scratch_at: int  # after the vectors
+    scratch_bytes: int
+    reduced_at: int
+    reduced_bytes: int
+    weights_at: int
+    weights_bytes: int
+    tensors_at: int
+    tensors_bytes: int
+
+
+def _zones(kernels: list[Kernel], device: Device) -> Zones:
+    vectors = aligned(4 * sum(_vector_columns(kernel, device) for kernel in kernels))
+    temporaries = max((count_temporaries(kernel.expr) for kernel in kernels), default=0)
+    scratch = 2 * max(1, temporaries) * 4 * MAX_TILE_ELEMS
+    reduced = 2 * 4 * MAX_TILE_ELEMS
+    weights = device.sbuf_bytes_per_partition // 3
+    sizes = [vectors, scratch, reduced, weights]
+    starts = [sum(sizes[:i]) for i in range(5)]
+    return Zones(
+        starts[1], scratch, starts[2], reduced, starts[3], weights, starts[4],
+        device.sbuf_bytes_per_partition - starts[4],
+    )  # fmt: skip
+
+
+def _vector_columns(kernel: Kernel, device: Device) -> int:
+    """At least as many columns as the kernel's constants by channel take in the vector table."""
+    vectors = sum(1 for load in loads(kernel.expr) if load.tensor is not ACCUMULATOR and load.tensor.value is not None)
+    if not vectors:
+        return 0
+    most = device.pe_columns if isinstance(kernel.root, Contraction) else device.partitions
+    tightest = max(len(_single(runs(kernel.channel.extent, [first], most))) for first in range(0, 128, 32))
+    return vectors * tightest * 2  # staged operands start elsewhere, which makes other runs
+
+
+def _single(found: list[tuple[int, int, int]]) -> list[int]:
+    return [start for start, _, count in found for _ in range(count)]
+
+
+def _emit(
+    graph: Graph, kernels: list[Kernel], plan: MemoryPlan, zones: Zones, device: Device
+) -> tuple[Program, dict[str, Any]]:
+    builder = Builder(
+        device, 0, Ring(zones.scratch_at, zones.scratch_bytes), Ring(zones.reduced_at, zones.reduced_bytes),
+        Ring(zones.weights_at, zones.weights_bytes),
+    )  # fmt: skip
+    emitter = Emitter(builder, plan, device, _dram_tensors(graph, kernels, plan, builder))
+    for kernel in kernels:
+        with builder.working_for(kernel.origins[0]):
+            if kernel.by_dma:
+                emit_movement(emitter, kernel)
+                continue
+            emitter.load_positions(kernel)
+            emit = emit_contraction if isinstance(kernel.root, Contraction) else emit_vector
+            emit(emitter, kernel)
+    body = [*_load_vectors(builder), *builder.body]
+    return Program(tuple(builder.tensors), tuple(builder.origins), tuple(body)), builder.arrays
+
+
+def _dram_tensors(
+    graph: Graph, kernels: list[Kernel], plan: MemoryPlan, builder: Builder
+) -> dict[Tensor, InDram]:
+    """Inputs and outputs as the model lays them out; what is spilled by partitions first, so that rows are long."""
+    every = dict.fromkeys([*graph.inputs, *graph.outputs, *(t for k in kernels for t in (k.out, *k.sources()))])
+    found: dict[Tensor, InDram] = {}
+    for tensor in every:
+        is_ours = tensor.kind not in ("input", "output")
+        if is_ours and tensor not in plan.in_dram:
+            continue
+        dims = list(range(len(tensor.shape)))
+        if is_ours:
+            dims.sort(key=lambda d, t=tensor: (d != plan.partition_of[t], d))  # type: ignore[misc]
+        dtype = plan.dtypes.get(tensor, tensor.dtype)
+        shape = tuple(tensor.shape[d] for d in dims)
+        index = builder.add_tensor(DramTensor(tensor.name, "scratch" if is_ours else tensor.kind, shape, dtype))
+        found[tensor] = InDram(index, dtype, dram_strides(tensor.shape, dims))
+    return found
+
+
+def _load_vectors(builder: Builder) -> list[Node]:
+    table = builder.vector_table()
+    rows, columns = table.shape
+    if not columns:
+        return []
+    index = builder.add_weight("vectors", table, "float32")
+    target = Tile("sbuf", "float32", Affine(), rows, Affine(), ((1, columns),))
+    source = DramTile(index, "float32", Affine(), ((columns, rows), (1, columns)))
+    return [DmaCopy(target=target, source=source, ring=LOAD_QUEUE)]
+
+
+def _memory_report(program: Program, plan: MemoryPlan, zones: Zones, device: Device) -> dict[str, int]:
+    def total(kind: str) -> int:
+        return sum(tensor.size_bytes for tensor in program.tensors if tensor.kind == kind)
+
+    used = zones.tensors_at + plan.peak_bytes_per_partition
+    return {
+        "weights": total("weight"),
+        "activations": plan.peak_bytes_per_partition * device.partitions,
+        "spill": total("scratch"),
+        "sbuf_peak": used * device.partitions,
+    }
+
+
+def can_schedule(call: relax.Call) -> Any:
+    """Whether the kernel of a call can be scheduled; see `tvm_neuron.codegen.capability`."""
+    from tvm_neuron.codegen.capability import verdict
+
+    return verdict(call)

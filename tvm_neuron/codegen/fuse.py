@@ -1,0 +1,76 @@
+"""fuse: arithmetic with one reader moves into the kernel that feeds it, so that results leave PSUM once and finished."""
+
+from dataclasses import replace
+
+from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, replace_axes, rewrite
+from tvm_neuron.schedule.graph import Tensor, linear_indices
+from tvm_neuron.schedule.kernel import ACCUMULATOR, Kernel
+from tvm_neuron.schedule.linear import Linear, linear
+
+
+def fuse(kernels: list[Kernel]) -> list[Kernel]:
+    """The kernels with every elementwise kernel joined to the one whose result only it reads."""
+    writers: dict[Tensor, list[Kernel]] = {}
+    readers: dict[Tensor, list[Kernel]] = {}
+    for kernel in kernels:
+        writers.setdefault(kernel.out, []).append(kernel)
+        for tensor in dict.fromkeys(kernel.sources()):
+            readers.setdefault(tensor, []).append(kernel)
+    current: dict[Kernel, Kernel] = {}
+    gone: set[Kernel] = set()
+    for kernel in kernels:
+        here = kernel
+        for load in list(kernel.operand_loads()):
+            made = writers.get(load.tensor, [])
+            if len(made) != 1 or len(readers[load.tensor]) != 1 or load.tensor.kind != "temp" or made[0] in gone:
+                continue
+            joined = _join(current[made[0]], here, load.tensor)
+            if joined is not None:
+                gone.add(made[0])
+                here = joined
+        current[kernel] = here
+    return [current[kernel] for kernel in kernels if kernel not in gone]
+
+
+def _join(first: Kernel, second: Kernel, tensor: Tensor) -> Kernel | None:
+    """`first`, which makes `tensor`, with the arithmetic of `second` appended; None where their loops differ."""
+    if second.root is not None or second.by_dma or first.by_dma:
+        return None
+    if first.root is None and any(load.tensor is ACCUMULATOR for load in second.operand_loads()):
+        return None
+    found = [load for load in second.operand_loads() if load.tensor is tensor]
+    axes = [_axis_map(first, second, load) for load in found]
+    if not axes or axes[0] is None or any(other != axes[0] for other in axes):
+        return None
+    by = {axis: Index(to) for axis, to in axes[0].items()}
+
+    def leaf(part: Num | Index | Load) -> Expr:
+        return first.expr if isinstance(part, Load) and part.tensor is tensor else part
+
+    # Axes are renamed outside of the loads that vanish, then those loads become the first kernel's expression.
+    expr = rewrite(replace_axes(second.expr, by), leaf)
+    maps = tuple(_renamed(m, axes[0]) for m in second.out_maps)
+    origins = (*first.origins, *(origin for origin in second.origins if origin not in first.origins))
+    return replace(first, origins=origins, out=second.out, out_maps=maps, expr=expr)
+
+
+def _axis_map(first: Kernel, second: Kernel, load: Load) -> dict[Axis, Axis] | None:
+    """Which axis of `first` each axis of `second` is, where every element is read just as it was written."""
+    maps = linear_indices(load.indices)
+    if maps is None or len(maps) != len(first.out_maps):
+        return None
+    by: dict[Axis, Axis] = {}
+    for read, written in zip(maps, first.out_maps, strict=True):
+        if read.const != written.const or len(read.terms) != len(written.terms) or len(read.terms) > 1:
+            return None
+        for (axis, step), (to, to_step) in zip(read.terms.items(), written.terms.items(), strict=True):
+            if step != 1 or to_step != 1 or axis.extent != to.extent:
+                return None
+            by[axis] = to
+    mine = {axis for axis in (second.channel, *second.free) if axis.extent > 1}
+    theirs = {axis for axis in (first.channel, *first.free) if axis.extent > 1}
+    return by if set(by) == mine and set(by.values()) == theirs else None
+
+
+def _renamed(part: Linear, by: dict[Axis, Axis]) -> Linear:
+    return linear(replace_axes(part.expr(), {axis: Index(to) for axis, to in by.items()}))

@@ -1,0 +1,121 @@
+"""memory_plan: where every tensor of the subgraph lies; what does not fit in SBUF is spilled to DRAM, by plan."""
+
+from dataclasses import dataclass, field
+
+from tvm_neuron.allocation.layouts import bytes_on_chip, on_chip
+from tvm_neuron.allocation.place import Buffer, peak_bytes, place
+from tvm_neuron.allocation.storage import OnChip
+from tvm_neuron.codegen.regions import Box, box, joined, source_maps, strips, whole
+from tvm_neuron.codegen.tiling import Region
+from tvm_neuron.errors import CompileError
+from tvm_neuron.schedule.graph import Tensor
+from tvm_neuron.schedule.kernel import Contraction, Kernel
+
+Stage = tuple[Kernel, Tensor, int]  # the part of a DRAM tensor that a strip works on; two slots take turns
+
+
+@dataclass
+class MemoryPlan:
+    """SBUF offsets of resident tensors and of staging buffers; `strips` for kernels that work through DRAM tensors."""
+
+    partition_of: dict[Tensor, int]
+    dtypes: dict[Tensor, str]
+    in_dram: set[Tensor]
+    offsets: dict[object, int] = field(default_factory=dict)
+    strips: dict[Kernel, list[Region]] = field(default_factory=dict)
+    base: int = 0
+    peak_bytes_per_partition: int = 0
+
+    def resident(self, tensor: Tensor) -> OnChip:
+        """The storage of a tensor that lives in SBUF."""
+        origin = (0,) * len(tensor.shape)
+        at = self.base + self.offsets[tensor]
+        return on_chip(self.dtypes[tensor], self.partition_of[tensor], at, origin, tensor.shape)
+
+    def staged(self, kernel: Kernel, tensor: Tensor, slot: int, part: Box) -> OnChip:
+        """The storage of a box of a DRAM tensor while a strip works on it."""
+        several = len(self.strips[kernel]) > 1
+        at = self.base + self.offsets[kernel, tensor, slot % 2 if several else 0]
+        return on_chip(self.stage_dtype(kernel, tensor), self.partition_of[tensor], at, *part)
+
+    def stage_dtype(self, kernel: Kernel, tensor: Tensor) -> str:
+        """Staged data are converted where the PE array will read them."""
+        is_moving = isinstance(kernel.root, Contraction) and kernel.root.data is tensor
+        return "bfloat16" if is_moving and self.dtypes[tensor] == "float32" else self.dtypes[tensor]
+
+    def boxes(self, kernel: Kernel, region: Region) -> dict[Tensor, Box]:
+        """The box of each DRAM tensor (sources and output) that the kernel touches in a region."""
+        found: dict[Tensor, Box] = {}
+        for tensor in dict.fromkeys(kernel.sources()):
+            if tensor in self.in_dram:
+                every = source_maps(kernel, tensor, self.partition_of[tensor])
+                found[tensor] = joined([box(maps, region) for maps in every])
+        if kernel.out in self.in_dram:
+            found[kernel.out] = box(kernel.out_maps, region)
+        return found
+
+    def stage_bytes(self, kernel: Kernel, region: Region) -> dict[Tensor, int]:
+        """Bytes of each partition that those boxes take."""
+        return {
+            tensor: bytes_on_chip(self.stage_dtype(kernel, tensor), self.partition_of[tensor], shape)
+            for tensor, (_, shape) in self.boxes(kernel, region).items()
+        }
+
+
+def plan_memory(
+    kernels: list[Kernel], partition_of: dict[Tensor, int], dtypes: dict[Tensor, str], in_dram: set[Tensor],
+    base: int, capacity: int,
+) -> MemoryPlan:
+    """Offsets within [base, base + capacity) of each partition; tensors are spilled until everything fits.
+
+    Raises:
+        CompileError: a single kernel needs more SBUF than there is, however it is cut.
+    """
+    plan = MemoryPlan(partition_of, dtypes, set(in_dram), base=base)
+    while True:
+        buffers = _buffers(kernels, plan, capacity)
+        plan.offsets, failed = place(buffers, capacity)
+        if failed is None:
+            plan.peak_bytes_per_partition = peak_bytes(buffers)
+            return plan
+        plan.in_dram.add(_victim(buffers, failed, capacity))
+
+
+def _buffers(kernels: list[Kernel], plan: MemoryPlan, capacity: int) -> list[Buffer]:
+    life: dict[Tensor, tuple[int, int]] = {}
+    for step, kernel in enumerate(kernels):
+        for tensor in (kernel.out, *kernel.sources()):
+            life[tensor] = (life.get(tensor, (step, step))[0], step)
+    buffers = [
+        Buffer(tensor, bytes_on_chip(plan.dtypes[tensor], plan.partition_of[tensor], tensor.shape), *span)
+        for tensor, span in life.items()
+        if tensor not in plan.in_dram
+    ]
+    for step, kernel in enumerate(kernels):
+        if kernel.by_dma:
+            continue
+        region = whole(kernel)
+        if plan.boxes(kernel, region):
+            plan.strips[kernel] = strips(kernel, lambda r, k=kernel: sum(plan.stage_bytes(k, r).values()), capacity // 5)
+            slots = 2 if len(plan.strips[kernel]) > 1 else 1
+            largest: dict[Tensor, int] = {}
+            for part in plan.strips[kernel]:
+                for tensor, size in plan.stage_bytes(kernel, part).items():
+                    largest[tensor] = max(largest.get(tensor, 0), size)
+            for tensor, size in largest.items():
+                buffers += [Buffer((kernel, tensor, slot), size, step, step) for slot in range(slots)]
+        else:
+            plan.strips[kernel] = [region]
+    return buffers
+
+
+def _victim(buffers: list[Buffer], failed: Buffer, capacity: int) -> Tensor:
+    """The tensor to spill: of those alive beside the buffer that found no room, the largest; ties to the longest lived."""
+    alive = [b for b in buffers if isinstance(b.name, Tensor) and b.overlaps(failed)]
+    if not alive:
+        kernel = failed.name[0] if isinstance(failed.name, tuple) else None
+        who = f"{kernel.origins[0].op} '{kernel.origins[0].name}'" if isinstance(kernel, Kernel) else str(failed.name)
+        raise CompileError(
+            f"{who} needs {failed.size} bytes of each SBUF partition at once; {capacity} are there for tensors"
+        )
+    return max(alive, key=lambda b: (b.size, b.last - b.first)).name  # type: ignore[return-value]

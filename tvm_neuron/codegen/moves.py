@@ -1,0 +1,147 @@
+"""moves: blocks that only move data are read through, or written through, instead of being carried out."""
+
+from dataclasses import replace
+
+from tvm_neuron.codegen.canonical import canonical
+from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, replace_axes, rewrite
+from tvm_neuron.schedule.graph import Block, Graph, Tensor, linear_indices
+from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.roles import is_constant_contraction
+
+
+def moved_load(block: Block) -> Load | None:
+    """The load of a block that only moves data, or None."""
+    is_move = isinstance(block.expr, Load) and not block.combine and block.expr.tensor.value is None
+    return block.expr if is_move and isinstance(block.expr, Load) else None
+
+
+def read_through(graph: Graph) -> None:
+    """Lets readers of a moved tensor read the tensor it was moved from, wherever their indices stay simple."""
+    for tensor in list(graph.tensors()):
+        writers = graph.writers(tensor)
+        load = moved_load(writers[0]) if len(writers) == 1 else None
+        if load is None or tensor.kind == "output" or not can_invert(writers[0]):
+            continue
+        graph.blocks = [_read_through(reader, writers[0], load) for reader in graph.blocks]
+        if not graph.readers(tensor):
+            graph.blocks.remove(writers[0])
+
+
+def _read_through(reader: Block, move: Block, source: Load) -> Block:
+    if all(load.tensor is not move.output for load in reader.loads()):
+        return reader
+
+    def leaf(part: Num | Index | Load) -> Expr:
+        if not isinstance(part, Load) or part.tensor is not move.output:
+            return part
+        by = inverse(move, part.indices)
+        return Load(source.tensor, tuple(replace_axes(index, by) for index in source.indices))
+
+    candidate = canonical(reader.with_expr(rewrite(reader.expr, leaf)))
+    is_linear = all(linear_indices(load.indices) is not None for load in candidate.loads())
+    is_simple = len(candidate.axes) == len(reader.axes) and all(map(_is_simple, candidate.loads()))
+    if is_linear and (is_simple or is_constant_contraction(candidate) or moved_load(candidate) is not None):
+        return candidate
+    return reader
+
+
+def _is_simple(load: Load) -> bool:
+    """Each dimension follows one spatial axis at most, and no axis occurs in two dimensions."""
+    used: list[Axis] = []
+    for part in linear_indices(load.indices) or ():
+        spatial = [axis for axis in part.terms if not axis.is_reduction]
+        if len(spatial) > 1:
+            return False
+        used += spatial
+    return len(used) == len(set(used))
+
+
+def can_invert(block: Block) -> bool:
+    """Whether the block's axes can be told from where it writes: each dimension counts some axes in mixed radix."""
+    maps = linear_indices(block.index)
+    if maps is None:
+        return False
+    seen = [axis for part in maps for axis in part.terms]
+    return len(seen) == len(set(seen)) and all(_is_mixed_radix(part) for part in maps)
+
+
+def _is_mixed_radix(part: Linear) -> bool:
+    size = 1
+    for axis, step in sorted(part.terms.items(), key=lambda term: term[1]):
+        if step != size:
+            return False
+        size *= axis.extent
+    return True
+
+
+def inverse(block: Block, indices: tuple[Expr, ...]) -> dict[Axis, Expr]:
+    """The value of each axis of `block` where it writes the element `indices` of its output."""
+    by: dict[Axis, Expr] = {}
+    for part, index in zip(linear_indices(block.index) or (), indices, strict=True):
+        at = Apply("subtract", (index, Num(part.const))) if part.const else index
+        for axis, step in part.terms.items():
+            value = Apply("floordiv", (at, Num(step))) if step > 1 else at
+            is_top = step == max(part.terms.values())
+            by[axis] = value if is_top else Apply("floormod", (value, Num(axis.extent)))
+    return by
+
+
+def _plain_axes(index: tuple[Expr, ...]) -> tuple[Axis | None, ...] | None:
+    """The axis of each dimension (None for a dimension of extent 1), if the index is just axes."""
+    found: list[Axis | None] = []
+    for part in linear_indices(index) or (Linear(1),):
+        if part.const or any(step != 1 for step in part.terms.values()) or len(part.terms) > 1:
+            return None
+        found.append(next(iter(part.terms), None))
+    return tuple(found)
+
+
+def write_through(graph: Graph, partition_of: dict[Tensor, int], start_step: int) -> None:
+    """Lets the writers of a tensor write into the larger one that it is only moved into (padded, concatenated).
+
+    Not where that would shift partitions by other than a multiple of `start_step`, which no engine can write.
+    """
+    for source in list(graph.tensors()):
+        for block in graph.readers(source):
+            load = moved_load(block)
+            if load is None or source.kind != "temp" or not graph.writers(source):
+                continue
+            axes = _covered_axes(load, block)
+            if axes is not None and _keeps_partition(block, load, partition_of, start_step):
+                graph.blocks.remove(block)
+                graph.blocks = [_redirect(other, source, axes, block) for other in graph.blocks]
+                break
+
+
+def _covered_axes(load: Load, block: Block) -> tuple[Axis | None, ...] | None:
+    axes = _plain_axes(load.indices)
+    if axes is None:
+        return None
+    named = [axis for axis in axes if axis is not None]
+    extents = [1 if axis is None else axis.extent for axis in axes]
+    every = {axis for axis in block.axes if axis.extent > 1} == set(named) and len(named) == len(set(named))
+    return axes if every and tuple(extents) == load.tensor.shape else None
+
+
+def _keeps_partition(block: Block, load: Load, partition_of: dict[Tensor, int], start_step: int) -> bool:
+    source, target = linear_indices(load.indices), linear_indices(block.index)
+    if source is None or target is None:
+        return False
+    here, there = partition_of[load.tensor], partition_of[block.output]
+    same_axis = source[here].terms == target[there].terms
+    return same_axis and target[there].const % start_step == 0
+
+
+def _redirect(block: Block, old: Tensor, axes: tuple[Axis | None, ...], move: Block) -> Block:
+    def place(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        by = {axis: index for axis, index in zip(axes, indices, strict=True) if axis is not None}
+        return tuple(replace_axes(part, by) for part in move.index)
+
+    def leaf(part: Num | Index | Load) -> Expr:
+        return Load(move.output, place(part.indices)) if isinstance(part, Load) and part.tensor is old else part
+
+    if block.output is old:
+        block = replace(block, output=move.output, index=place(block.index))
+    if any(load.tensor is old for load in block.loads()):
+        block = block.with_expr(rewrite(block.expr, leaf))
+    return canonical(block)

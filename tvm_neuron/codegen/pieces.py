@@ -1,0 +1,79 @@
+"""cut_pieces: a block that chooses by position (padding, concatenation) becomes one plain block for each region."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import ceil, floor
+
+from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Num, replace_axes
+from tvm_neuron.schedule.graph import Block, Graph
+from tvm_neuron.schedule.linear import Linear, NotLinear, SplitAxis, linear
+
+Box = dict[Axis, tuple[int, int]]  # [low, high) of each axis
+
+
+def cut_pieces(graph: Graph) -> None:
+    """Replaces each block with a choice at its root by blocks over boxes, where the choice is by boxes."""
+    graph.blocks = [piece for block in graph.blocks for piece in _cut(block)]
+
+
+def _cut(block: Block) -> list[Block]:
+    if block.combine or not (isinstance(block.expr, Apply) and block.expr.op == "select"):
+        return [block]
+    try:
+        whole: Box = {axis: (0, axis.extent) for axis in block.axes}
+        return [_on_box(block, box, expr) for box, expr in _regions(block.expr, whole)]
+    except (NotLinear, SplitAxis):
+        return [block]
+
+
+def _regions(expr: Expr, box: Box) -> Iterator[tuple[Box, Expr]]:
+    if any(low >= high for low, high in box.values()):
+        return
+    if not (isinstance(expr, Apply) and expr.op == "select"):
+        yield box, expr
+        return
+    condition, chosen, other = expr.args
+    inside = dict(box)
+    for axis, low, high in _bounds(condition):
+        old_low, old_high = inside[axis]
+        for outside in ((old_low, min(low, old_high)), (max(high, old_low), old_high)):
+            yield from _regions(other, {**inside, axis: outside})
+        inside[axis] = (max(low, old_low), min(high, old_high))
+    yield from _regions(chosen, inside)
+
+
+_BIG = 1 << 60
+
+
+def _bounds(condition: Expr) -> Iterator[tuple[Axis, int, int]]:
+    """The condition as [low, high) ranges of single axes that must all hold."""
+    match condition:
+        case Apply("and", (a, b)):
+            yield from _bounds(a)
+            yield from _bounds(b)
+        case Apply("is_le" | "is_lt" | "is_ge" | "is_gt" as op, (a, b)):
+            left, right = (a, b) if op in ("is_le", "is_lt") else (b, a)
+            room = linear(right) + linear(left).scaled(-1)  # must be >= 0, or >= 1 where the test is strict
+            if op in ("is_lt", "is_gt"):
+                room = room + Linear(-1)
+            if len(room.terms) != 1:
+                raise NotLinear(str(condition))
+            ((axis, step),) = room.terms.items()
+            edge = -room.const / step
+            yield (axis, ceil(edge), _BIG) if step > 0 else (axis, -_BIG, floor(edge) + 1)
+        case _:
+            raise NotLinear(str(condition))
+
+
+def _on_box(block: Block, box: Box, expr: Expr) -> Block:
+    axes = {axis: Axis(axis.name, high - low, axis.is_reduction) for axis, (low, high) in box.items()}
+    by: dict[Axis, Expr] = {
+        axis: Apply("add", (Index(new), Num(box[axis][0]))) if box[axis][0] else Index(new)
+        for axis, new in axes.items()
+    }
+    return replace(
+        block,
+        axes=tuple(axes.values()),
+        index=tuple(replace_axes(part, by) for part in block.index),
+        expr=replace_axes(expr, by),
+    )

@@ -1,0 +1,73 @@
+"""regions: which box of a tensor a part of a kernel touches, and how a kernel is cut so that boxes fit in SBUF."""
+
+from collections.abc import Callable, Sequence
+from itertools import product
+
+from tvm_neuron.codegen.tiling import Region, segments
+from tvm_neuron.schedule.expr import Axis
+from tvm_neuron.schedule.graph import Tensor, linear_indices
+from tvm_neuron.schedule.kernel import Contraction, Kernel, Reduction
+from tvm_neuron.schedule.linear import Linear
+
+Box = tuple[tuple[int, ...], tuple[int, ...]]  # (origin, shape)
+
+
+def whole(kernel: Kernel) -> Region:
+    """All of the kernel's free axes."""
+    return {axis: (0, axis.extent) for axis in kernel.free}
+
+
+def box(maps: Sequence[Linear], region: Region) -> Box:
+    """The smallest box that holds `maps` over the region; axes outside of it run over all their extent."""
+    origin, shape = [], []
+    for part in maps:
+        low = high = part.const
+        for axis, step in part.terms.items():
+            first, end = region.get(axis, (0, axis.extent))
+            ends = (step * first, step * (end - 1))
+            low, high = low + min(ends), high + max(ends)
+        origin.append(low)
+        shape.append(high - low + 1)
+    return tuple(origin), tuple(shape)
+
+
+def joined(boxes: Sequence[Box]) -> Box:
+    """The smallest box around some boxes."""
+    origin = tuple(min(b[0][d] for b in boxes) for d in range(len(boxes[0][0])))
+    end = [max(b[0][d] + b[1][d] for b in boxes) for d in range(len(origin))]
+    return origin, tuple(e - o for e, o in zip(end, origin, strict=True))
+
+
+def source_maps(kernel: Kernel, tensor: Tensor, partition_dim: int) -> list[tuple[Linear, ...]]:
+    """Every map through which the kernel reads the tensor; a contraction's channels run over a summed axis."""
+    found: list[tuple[Linear, ...]] = []
+    root = kernel.root
+    if isinstance(root, Contraction) and root.data is tensor:
+        found.append(data_maps(root, partition_dim)[1])
+    if isinstance(root, Reduction) and root.load.tensor is tensor:
+        found.append(linear_indices(root.load.indices) or ())
+    for load in kernel.operand_loads():
+        if load.tensor is tensor:
+            found.append(linear_indices(load.indices) or ())
+    return found
+
+
+def data_maps(root: Contraction, partition_dim: int) -> tuple[Axis, tuple[Linear, ...]]:
+    """A contraction's summed channel as an axis, and the maps of its data with it."""
+    depth = Axis("k", root.weights.shape[0], True)
+    part = Linear(root.maps[partition_dim].const, {depth: 1})
+    return depth, tuple(part if d == partition_dim else m for d, m in enumerate(root.maps))
+
+
+def strips(kernel: Kernel, size_of: Callable[[Region], int], budget: int) -> list[Region]:
+    """The kernel's free axes in parts of which each needs at most `budget` bytes (or as little as can be)."""
+    sizes = {axis: axis.extent for axis in kernel.free}
+    for axis in kernel.free:
+        while sizes[axis] > 1 and size_of({a: (0, size) for a, size in sizes.items()}) > budget:
+            sizes[axis] = (sizes[axis] + 1) // 2
+    cuts = [
+        [(start + i * size, start + (i + 1) * size) for start, size, count in segments(0, axis.extent, sizes[axis])
+         for i in range(count)]
+        for axis in kernel.free
+    ]  # fmt: skip
+    return [dict(zip(kernel.free, part, strict=True)) for part in product(*cuts)]

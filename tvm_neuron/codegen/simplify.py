@@ -1,0 +1,39 @@
+"""simplify: the subgraph as kernels: constants folded, moves read and written through, layouts chosen, arithmetic fused."""
+
+from collections.abc import Sequence
+
+from tvm_neuron.codegen.affine import fold_scale
+from tvm_neuron.codegen.bounce import bounce_through_dram
+from tvm_neuron.codegen.canonical import canonical
+from tvm_neuron.codegen.fold import fold_constants
+from tvm_neuron.codegen.fuse import fuse
+from tvm_neuron.codegen.layout import assign_partitions
+from tvm_neuron.codegen.moves import read_through, write_through
+from tvm_neuron.codegen.padding import pad_in_order, sum_through_padding
+from tvm_neuron.codegen.pieces import cut_pieces
+from tvm_neuron.hw import Device
+from tvm_neuron.schedule.graph import Graph, Tensor
+from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.rule import Context, Rule, apply_rules
+
+PARTITION_START_STEP = 32  # every access of an engine starts at a multiple of it
+
+
+def make_kernels(graph: Graph, rules: Sequence[Rule], device: Device) -> tuple[list[Kernel], dict[Tensor, int]]:
+    """The kernels in the order in which they run, and the partition dimension of each tensor.
+
+    Raises:
+        CompileError: no rule takes a block.
+    """
+    fold_constants(graph)
+    cut_pieces(graph)
+    graph.blocks = [canonical(block) for block in graph.blocks]
+    read_through(graph)
+    sum_through_padding(graph)
+    pad_in_order(graph)
+    partition_of = assign_partitions(graph)
+    write_through(graph, partition_of, PARTITION_START_STEP)
+    context = Context(device, partition_of)
+    kernels = fuse([apply_rules(block, rules, context) for block in graph.blocks])
+    kernels = [kernel if kernel.by_dma else fold_scale(kernel) for kernel in kernels]
+    return bounce_through_dram(kernels, partition_of), partition_of

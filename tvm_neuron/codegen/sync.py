@@ -1,0 +1,153 @@
+"""synchronise: gives every instruction the waits that keep the program's meaning while its engines run side by side.
+
+For each instruction as often as it runs, the last access of every other queue to what it touches says how many
+instructions of that queue must be complete. Over the loops around it, these numbers become one wait for each queue:
+exactly, where they are a linear function of the loops; otherwise in step with the other queue's own progress, which
+is never later than the instruction's place in the program, so that no wait can lock up.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_neuron.hw import Device
+from tvm_neuron.isa import QUEUES, Affine, Instruction, Wait, affine
+from tvm_neuron.program import Loop, Node, Program
+from tvm_neuron.program.cells import Cells, Footprint, Place, footprints
+from tvm_neuron.program.dynamic import Dynamic, expand
+
+Ints = NDArray[np.int64]
+
+
+def synchronise(program: Program, device: Device) -> Program:
+    """The program with waits on every instruction that needs them."""
+    dynamic = expand(program)
+    needed = _needed(program, device, dynamic)
+    paces = _paces(program.body)
+    waits: list[tuple[Wait, ...]] = []
+    for number, rows in enumerate(dynamic.rows()):
+        counts = dynamic.counts[number]
+        mine = QUEUES.index(dynamic.statics[number].queue)
+        found = []
+        for queue in np.flatnonzero(needed[rows].max(axis=0)):
+            if queue != mine:
+                values = needed[rows, queue].astype(np.int64)
+                found.append(_wait(QUEUES[queue], values, dynamic.index[rows], counts, paces[number][:, queue]))
+        waits.append(tuple(found))
+    attached, _ = _attach(program.body, waits, 0, {})
+    return program.with_body(attached)
+
+
+class _Marks:
+    """For every cell of one memory, the position (from 1) of the last read and write by each queue."""
+
+    def __init__(self, cells: Cells) -> None:
+        self.size = cells.groups * cells.count
+        self.writes = np.zeros((len(QUEUES), self.size), np.int32)
+        self.reads = np.zeros((len(QUEUES), self.size), np.int32)
+
+    def last(self, tile: Footprint, at: int) -> NDArray[np.int32]:
+        """The last conflicting position of each queue."""
+        axes = tuple(range(1, 1 + len(tile.shape)))
+        found = self._window(self.writes, tile, at).max(axis=axes)
+        return np.maximum(found, self._window(self.reads, tile, at).max(axis=axes)) if tile.is_write else found
+
+    def record(self, tile: Footprint, at: int, queue: int, position: int) -> None:
+        """Takes down an access."""
+        marks = self.writes if tile.is_write else self.reads
+        self._window(marks, tile, at)[queue] = position
+
+    def _window(self, marks: NDArray[np.int32], tile: Footprint, at: int) -> NDArray[np.int32]:
+        strides = (self.size * 4, *(step * 4 for step in tile.strides))
+        return np.ndarray((len(QUEUES), *tile.shape), np.int32, marks, at * 4, strides)  # type: ignore[arg-type]
+
+
+def _needed(program: Program, device: Device, dynamic: Dynamic) -> NDArray[np.int32]:
+    tiles, cells = footprints(program, device, dynamic)
+    marks: dict[Place, _Marks] = {place: _Marks(size) for place, size in cells.items()}
+    needed = np.zeros((len(dynamic), len(QUEUES)), np.int32)
+    turn = [0] * len(dynamic.statics)
+    order = zip(dynamic.number.tolist(), dynamic.queue.tolist(), dynamic.position.tolist(), strict=True)
+    for row, (number, queue, position) in enumerate(order):
+        places = [(tile, tile.at[turn[number]]) for tile in tiles[number]]
+        for tile, at in places:
+            np.maximum(needed[row], marks[tile.place].last(tile, at), out=needed[row])
+        for tile, at in places:
+            marks[tile.place].record(tile, at, queue, position + 1)
+        turn[number] += 1
+    return needed
+
+
+def _paces(body: tuple[Node, ...]) -> list[NDArray[np.int64]]:
+    """For each static instruction [loops around it, queues]: instructions of each queue in one iteration."""
+    found: list[list[NDArray[np.int64]]] = []
+
+    def visit(nodes: tuple[Node, ...], around: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+        total = np.zeros(len(QUEUES), np.int64)
+        for node in nodes:
+            if isinstance(node, Loop):
+                each = np.zeros(len(QUEUES), np.int64)
+                each += visit(node.body, [*around, each])
+                total += each * node.count
+            else:
+                found.append(around)
+                total[QUEUES.index(node.queue)] += 1
+        return total
+
+    visit(body, [])
+    return [np.array(around, np.int64).reshape(-1, len(QUEUES)) for around in found]
+
+
+def _wait(queue: str, values: Ints, index: NDArray[np.int32], counts: tuple[int, ...], pace: Ints) -> Wait:
+    grid = values.reshape(counts)
+    steps = [
+        int(np.take(grid, 1, axis).flat[0] - grid.flat[0]) if count > 1 else 0 for axis, count in enumerate(counts)
+    ]
+    here = index[:, : len(counts)].astype(np.int64)
+    first = int(values[0])
+    if not np.array_equal(here @ np.array(steps, np.int64) + first if counts else values, values):
+        steps = pace.tolist()
+        first = int((values - here @ pace).max())
+    return Wait(queue, affine(first, enumerate(steps)), int(values.max()))
+
+
+Known = dict[tuple[str, str], int]  # (waiting queue, awaited queue) -> completions that are known of
+
+
+def _attach(
+    body: tuple[Node, ...], waits: list[tuple[Wait, ...]], number: int, known: Known
+) -> tuple[tuple[Node, ...], int]:
+    """The body with waits, but for those that an earlier wait of the same queue already covers."""
+    nodes: list[Node] = []
+    here: dict[tuple[str, str], Wait] = {}  # the last wait at this level of the loops
+    for node in body:
+        if isinstance(node, Loop):
+            inner, number = _attach(node.body, waits, number, known)
+            nodes.append(Loop(node.count, inner))
+            continue
+        kept = []
+        for wait in waits[number]:
+            key = (node.queue, wait.queue)
+            if wait.cap <= known.get(key, 0) or _covers(here.get(key), wait):
+                continue
+            kept.append(wait)
+            here[key] = wait
+        nodes.append(_with_waits(node, tuple(kept)))
+        number += 1
+    for key, wait in here.items():
+        if not wait.count.terms:
+            known[key] = max(known.get(key, 0), min(wait.count.base, wait.cap))
+    return tuple(nodes), number
+
+
+def _covers(earlier: Wait | None, wait: Wait) -> bool:
+    """Whether in every iteration the earlier wait asks for at least as much."""
+    if earlier is None or earlier.cap < wait.cap:
+        return False
+    same = Affine(0, earlier.count.terms) == Affine(0, wait.count.terms)
+    return same and earlier.count.base >= wait.count.base
+
+
+def _with_waits(instruction: Instruction, waits: tuple[Wait, ...]) -> Instruction:
+    return replace(instruction, waits=waits) if waits else instruction  # type: ignore[type-var]

@@ -1,0 +1,33 @@
+"""The error tree: every failure a user can cause is one of these, and its message says what to do."""
+
+
+class NeuronError(Exception):
+    """Base of all errors of this project; a command prints its message and exits with 1."""
+
+
+class ModelError(NeuronError):
+    """The model file or module can't be used: not a model, unknown opset, dynamic shape, unsupported dtype."""
+
+
+class InputError(NeuronError):
+    """Inputs given at run time don't fit the compiled program: missing, extra, wrong shape or dtype."""
+
+
+class PlacementError(NeuronError):
+    """An operator may not run on the CPU (`must_compile`, `.neff` output) but no NeuronCore can run it."""
+
+
+class CompileError(NeuronError):
+    """A subgraph accepted by the partitioner could not be compiled."""
+
+
+class NeffError(NeuronError):
+    """A NEFF can't be read: truncated, corrupted, or of another major version."""
+
+
+class DeviceError(NeuronError):
+    """A device description is missing a value, has an unknown key, or contradicts itself."""
+
+
+class ProgramError(NeuronError):
+    """A program breaks a rule of the instruction set, races with itself, or never ends."""

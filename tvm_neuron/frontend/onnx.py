@@ -1,0 +1,71 @@
+"""ONNX models: `from_onnx`, with the signature of TVM 0.18's `relay.frontend.from_onnx`."""
+
+import os
+
+import onnx
+import tvm
+from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
+from tvm_ffi import Array
+
+from tvm_neuron.errors import ModelError
+from tvm_neuron.frontend import onnx_checks
+from tvm_neuron.frontend.onnx_batch import Batch
+from tvm_neuron.frontend.onnx_importer import NodeByNodeImporter
+
+Params = dict[str, tvm.runtime.Tensor]
+
+
+def from_onnx(
+    model: onnx.ModelProto | str | os.PathLike[str],
+    shape: dict[str, tuple[int, ...]] | None = None,
+    dtype: str | dict[str, str] = "float32",
+    opset: int | None = None,
+    freeze_params: bool = True,
+) -> tuple[tvm.IRModule, Params]:
+    """Import an ONNX model (or the file at a path) as a Relax module and its weights.
+
+    `shape` gives inputs their sizes: needed for dynamic ones, and allowed for fixed ones, to change the batch.
+    `dtype` as a dictionary overrides the dtype of inputs; a string changes nothing, since ONNX inputs have one.
+    `opset` reads the model under another version of the default operator set than it states.
+
+    Returns `(mod, params)`. `mod["main"]` takes the model's inputs and then its weights, `params` holds the weights
+    by name; they are nowhere in the printed module. With `freeze_params` (the default) `main` also refers to them in
+    its attribute `params`, so that building needs no `params=`; without it they are inputs until someone binds them.
+
+    Raises ModelError: not an ONNX file, unknown opset, dynamic shape, unsupported dtype or operator.
+    """
+    proto = onnx_checks.load_model(model)
+    version = onnx_checks.check_opset(proto, opset)
+    graph = proto.graph
+    onnx_checks.check_dtypes(graph)
+    shapes = onnx_checks.check_shapes(graph, shape)
+    _check_operators(graph)
+    dtypes = dtype if isinstance(dtype, dict) else {}
+    mod, params = NodeByNodeImporter(shapes, dtypes, _changed_batch(graph, shapes)).import_graph(graph, version)
+    if freeze_params:
+        mod["main"] = mod["main"].with_attr("params", Array(params.values()))
+    return mod, params
+
+
+def _check_operators(graph: onnx.GraphProto) -> None:
+    known = set(_get_convert_map()) | {"If", "Constant"}
+    unknown = sorted({node.op_type for node in graph.node} - known)
+    if unknown:
+        raise ModelError(f"the model holds operators that can't be imported: {', '.join(unknown)}")
+
+
+def _changed_batch(graph: onnx.GraphProto, shapes: dict[str, tuple[int, ...]]) -> Batch | None:
+    """The change of batch size that the given shapes ask for, if all changed inputs ask for the same one."""
+    changes = set()
+    names = set()
+    for value in onnx_checks.real_inputs(graph):
+        dims = value.type.tensor_type.shape.dim
+        new = shapes[value.name]
+        if dims and new and dims[0].dim_value > 0:
+            names.add(value.name)
+            if dims[0].dim_value != new[0]:
+                changes.add((dims[0].dim_value, new[0]))
+    if len(changes) != 1:
+        return None
+    old, new_size = changes.pop()
+    return Batch(old, new_size, names)

@@ -1,0 +1,94 @@
+"""What a model file must be before it is imported; each check raises one ModelError that says what to do."""
+
+import os
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError
+
+from tvm_neuron.errors import ModelError
+
+_INTEGERS = tuple(f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))
+_SUPPORTED = ("FLOAT", "FLOAT16", "BFLOAT16", *_INTEGERS, "BOOL")
+_SUPPORTED_TYPES = {getattr(onnx.TensorProto, name) for name in _SUPPORTED}
+
+
+def load_model(model: onnx.ModelProto | str | os.PathLike[str]) -> onnx.ModelProto:
+    """The model itself, or the one read from a path."""
+    if isinstance(model, onnx.ModelProto):
+        return model
+    path = Path(model)
+    if not path.is_file():
+        raise ModelError(f"{path}: no such file")
+    try:
+        loaded = onnx.load(path)
+    except DecodeError as error:
+        raise ModelError(f"{path}: not an ONNX file") from error
+    except (OSError, ValueError, onnx.checker.ValidationError) as error:
+        raise ModelError(f"{path}: can't be read: {error}") from error
+    if not loaded.ir_version or not loaded.HasField("graph"):
+        raise ModelError(f"{path}: not an ONNX file")
+    return loaded
+
+
+def check_opset(model: onnx.ModelProto, opset: int | None) -> int:
+    """The version of the default operator set, or `opset` if given; newer than the onnx package is refused."""
+    versions = [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
+    version = opset if opset is not None else (versions[0] if versions else 1)
+    newest = onnx.defs.onnx_opset_version()
+    if not 1 <= version <= newest:
+        raise ModelError(
+            f"opset {version} is unknown: onnx {onnx.__version__} knows 1 to {newest}; "
+            "convert the model with onnx.version_converter, or install a newer onnx"
+        )
+    return int(version)
+
+
+def check_dtypes(graph: onnx.GraphProto) -> None:
+    """Inputs, outputs and initializers hold dtypes that the compiler carries."""
+    values = [("input", v.name, v.type.tensor_type.elem_type) for v in graph.input]
+    values += [("output", v.name, v.type.tensor_type.elem_type) for v in graph.output]
+    values += [("initializer", v.name, v.data_type) for v in graph.initializer]
+    for kind, name, elem_type in values:
+        if elem_type and elem_type not in _SUPPORTED_TYPES:
+            found = onnx.TensorProto.DataType.Name(elem_type).lower()
+            supported = ", ".join(name.lower() for name in _SUPPORTED)
+            raise ModelError(f"{kind} '{name}' has dtype {found}, which is not supported; supported: {supported}")
+
+
+def real_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
+    """The inputs without the initializers, which models of IR version 3 list as inputs too."""
+    initializers = {proto.name for proto in graph.initializer}
+    return [value for value in graph.input if value.name not in initializers]
+
+
+def check_shapes(graph: onnx.GraphProto, shape: dict[str, tuple[int, ...]] | None) -> dict[str, tuple[int, ...]]:
+    """The static shape of every input: from `shape` where given there, else from the model."""
+    given = {name: tuple(int(dim) for dim in dims) for name, dims in (shape or {}).items()}
+    inputs = real_inputs(graph)
+    names = [value.name for value in inputs]
+    if unknown := sorted(set(given) - set(names)):
+        raise ModelError(f"shape is given for '{unknown[0]}', but the model's inputs are: {', '.join(names)}")
+    return {value.name: _static_shape(value, given.get(value.name)) for value in inputs}
+
+
+def _static_shape(value: onnx.ValueInfoProto, given: tuple[int, ...] | None) -> tuple[int, ...]:
+    has_rank = value.type.tensor_type.HasField("shape")
+    dims = list(value.type.tensor_type.shape.dim)
+    if given is not None:
+        if has_rank and len(given) != len(dims):
+            raise ModelError(f"input '{value.name}' has {len(dims)} axes, but the given shape {given} has {len(given)}")
+        if any(dim < 1 for dim in given):
+            raise ModelError(f"input '{value.name}': the given shape {given} must hold sizes of at least 1")
+        return given
+    if not has_rank:
+        raise ModelError(f"input '{value.name}' has no shape in the model; give it: shape={{'{value.name}': (1, ...)}}")
+    for axis, dim in enumerate(dims):
+        if not dim.HasField("dim_value") or dim.dim_value < 1:
+            label = f"'{dim.dim_param}' " if dim.dim_param else ""
+            example = tuple(d.dim_value if d.dim_value > 0 else 1 for d in dims)
+            raise ModelError(
+                f"input '{value.name}' has the dynamic dimension {label}at axis {axis}; "
+                f"give its size: shape={{'{value.name}': {example}}}"
+            )
+    return tuple(int(dim.dim_value) for dim in dims)

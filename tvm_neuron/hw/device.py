@@ -1,0 +1,74 @@
+"""Device: what the compiler and the hardware model know of one NeuronCore, with the unit in every name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from tvm_neuron.errors import DeviceError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device:
+    """One NeuronCore. All quantities are per core; `sources` says where each number is from.
+
+    Raises:
+        DeviceError: a number is not positive, or `sources` lacks one.
+    """
+
+    name: str
+    pe_rows: int
+    pe_columns: int
+    pe_clock_hz: int
+    act_clock_hz: int
+    pool_clock_hz: int
+    fp32_matmul_passes: int  # 0: the array takes no fp32
+    moving_max_elems: int
+    matmul_min_cycles: int
+    elementwise_min_cycles: int
+    reduce_extra_cycles: int
+    instruction_latency_cycles: int
+    strided_penalty_bytes: int  # a free-axis step of this many bytes or more halves the bandwidth
+    partitions: int
+    sbuf_bytes_per_partition: int
+    psum_bytes_per_partition: int
+    psum_banks: int
+    dram_bytes: int
+    dram_bytes_per_second: int
+    dma_engines: int
+    dma_queues: int
+    dma_descriptor_ns: int
+    dma_descriptor_max_bytes: int
+    dma_start_ns: int
+    semaphores: int
+    cores_per_chip: int
+    sources: Mapping[str, str] = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for name in self.numbers():
+            value = getattr(self, name)
+            if name not in self.sources:
+                raise DeviceError(f"device '{self.name}': {name} has no source; say where the number is from")
+            smallest = 0 if name == "fp32_matmul_passes" else 1
+            if not isinstance(value, int) or value < smallest:
+                raise DeviceError(
+                    f"device '{self.name}': {name} is {value!r}; it must be a whole number of at least {smallest}"
+                )
+
+    @classmethod
+    def numbers(cls) -> tuple[str, ...]:
+        """Names of all quantities, in the order of declaration."""
+        return tuple(f.name for f in fields(cls) if f.name not in ("name", "sources"))
+
+    @property
+    def psum_bank_bytes(self) -> int:
+        """Bytes of one PSUM bank in each partition."""
+        return self.psum_bytes_per_partition // self.psum_banks
+
+    @property
+    def sbuf_bytes(self) -> int:
+        """Bytes of the whole SBUF."""
+        return self.sbuf_bytes_per_partition * self.partitions
+
+    @property
+    def peak_macs_per_second(self) -> int:
+        """bf16 multiply-accumulates per second of the PE array."""
+        return self.pe_rows * self.pe_columns * self.pe_clock_hz

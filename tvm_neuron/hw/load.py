@@ -1,0 +1,61 @@
+"""load_device: a chip by its name, or the user's own description from a JSON file."""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tvm_neuron.errors import DeviceError
+from tvm_neuron.hw.device import Device
+
+_FOLDER = Path(__file__).parent / "chips"
+CHIPS = ("inf1", "inf2", "trn1")
+
+
+def load_device(name: str) -> Device:
+    """The device called `name` (`inf1`, `neuron/inf2`, ...) or described by the JSON file `name`.
+
+    Raises:
+        DeviceError: no such chip or file, a key missing or unknown, a value that makes no sense.
+    """
+    chip = name.removeprefix("neuron/")
+    chip = "inf1" if chip == "neuron" else chip
+    path = _FOLDER / f"{chip}.json" if chip in CHIPS else Path(name)
+    if chip not in CHIPS and path.suffix != ".json":
+        raise DeviceError(f"unknown device '{name}': take one of {', '.join(CHIPS)}, or the path of a .json file")
+    return _read(path)
+
+
+@cache
+def _read(path: Path) -> Device:
+    try:
+        raw = json.loads(path.read_text())
+    except OSError as error:
+        raise DeviceError(f"device file '{path}' can't be read: {error.strerror}") from error
+    except ValueError as error:
+        raise DeviceError(f"device file '{path}' is not JSON: {error}") from error
+    return device_from_dict(raw, str(path))
+
+
+def device_from_dict(raw: Mapping[str, Any], where: str) -> Device:
+    """Builds a Device from `{"name": ..., "<quantity>": {"value": ..., "source": ...}, ...}`."""
+    quantities = {key: entry for key, entry in raw.items() if key != "name"}
+    unknown = sorted(set(quantities) - set(Device.numbers()))
+    missing = sorted(set(Device.numbers()) - set(quantities))
+    if "name" not in raw or unknown or missing:
+        raise DeviceError(
+            f"device '{where}': unknown keys [{', '.join(unknown)}], missing keys "
+            f"[{', '.join(missing + ([] if 'name' in raw else ['name']))}]; copy a chip from {_FOLDER} and change it"
+        )
+    for key, entry in quantities.items():
+        if not isinstance(entry, Mapping) or set(entry) != {"value", "source"}:
+            raise DeviceError(f'device \'{where}\': {key} must be {{"value": ..., "source": ...}}, not {entry!r}')
+    values = {key: entry["value"] for key, entry in quantities.items()}
+    return Device(name=raw["name"], sources={k: e["source"] for k, e in quantities.items()}, **values)
+
+
+def device_to_dict(device: Device) -> dict[str, Any]:
+    """The inverse of `device_from_dict`; what a NEFF stores."""
+    entries = {k: {"value": getattr(device, k), "source": device.sources[k]} for k in Device.numbers()}
+    return {"name": device.name, **entries}

@@ -1,0 +1,33 @@
+"""The instruction set: one class an instruction; everything else about it is derived."""
+
+from tvm_neuron.isa.act import Activation
+from tvm_neuron.isa.affine import Affine, affine
+from tvm_neuron.isa.cost import Cost
+from tvm_neuron.isa.dma import DmaCopy
+from tvm_neuron.isa.instruction import QUEUES, Instruction, Wait
+from tvm_neuron.isa.pe import Matmul, Transpose
+from tvm_neuron.isa.pool import Memset, ScalarTensorTensor, TensorCopy, TensorReduce, TensorScalar, TensorTensor
+from tvm_neuron.isa.tile import DramTile, Tile
+
+ISA: tuple[type[Instruction], ...] = (
+    Matmul,
+    Transpose,
+    Activation,
+    TensorTensor,
+    TensorScalar,
+    ScalarTensorTensor,
+    TensorReduce,
+    TensorCopy,
+    Memset,
+    DmaCopy,
+)
+BY_OPCODE = {cls.opcode: cls for cls in ISA}
+BY_MNEMONIC = {cls.mnemonic: cls for cls in ISA}
+if len(BY_OPCODE) != len(ISA) or len(BY_MNEMONIC) != len(ISA):
+    raise TypeError("two instructions share an opcode or a mnemonic")
+
+__all__ = [
+    "BY_MNEMONIC", "BY_OPCODE", "ISA", "QUEUES", "Activation", "Affine", "Cost", "DmaCopy", "DramTile", "Instruction",
+    "Matmul", "Memset", "ScalarTensorTensor", "TensorCopy", "TensorReduce", "TensorScalar", "TensorTensor", "Tile",
+    "Transpose", "Wait", "affine",
+]

@@ -1,0 +1,82 @@
+"""The PE array: matrix products and transposes from SBUF into PSUM."""
+
+from math import prod
+
+import numpy as np
+
+from tvm_neuron.errors import ProgramError
+from tvm_neuron.hw import Device
+from tvm_neuron.isa.contract import contract
+from tvm_neuron.isa.cost import Cost
+from tvm_neuron.isa.dtypes import MATMUL_DTYPES
+from tvm_neuron.isa.instruction import Array, Instruction
+from tvm_neuron.isa.operand import first, reads, updates, writes
+from tvm_neuron.isa.tile import Tile
+
+
+class Matmul(Instruction, opcode=0x10, engine="pe", mnemonic="nc_matmul"):
+    """psum[M, *N] = (first ? 0 : psum) + stationary[K, M].T @ moving[K, *N], in float32; K <= PE rows, M <= PE columns."""
+
+    stationary: Tile = reads("sbuf")
+    moving: Tile = reads("sbuf")
+    psum: Tile = updates("psum", unless="first")
+    first: tuple[int, ...] | None = first()
+
+    def check(self, device: Device) -> None:
+        k, m = self.stationary.shape if len(self.stationary.shape) == 2 else (0, 0)
+        n = self.moving.free_elems
+        if not 1 <= k <= device.pe_rows or not 1 <= m <= device.pe_columns or not 1 <= n <= device.moving_max_elems:
+            raise ProgramError(
+                f"nc_matmul: stationary is {list(self.stationary.shape)}, moving has {n} columns; {device.name} takes "
+                f"[K <= {device.pe_rows}, M <= {device.pe_columns}] and N <= {device.moving_max_elems}: use smaller tiles"
+            )
+        if self.moving.partitions != k or self.psum.shape != (m, *self.moving.shape[1:]):
+            raise ProgramError(
+                f"nc_matmul: stationary {list(self.stationary.shape)}, moving {list(self.moving.shape)} and psum "
+                f"{list(self.psum.shape)} must be [K, M], [K, *N] and [M, *N]"
+            )
+        allowed = MATMUL_DTYPES + (("float32",) if device.fp32_matmul_passes else ())
+        if self.stationary.dtype not in allowed or self.moving.dtype not in allowed or self.psum.dtype != "float32":
+            raise ProgramError(
+                f"nc_matmul: {self.stationary.dtype} x {self.moving.dtype} -> {self.psum.dtype}; {device.name} multiplies "
+                f"{', '.join(allowed)} and accumulates float32: cast the operands"
+            )
+
+    def compute(self, *sources: Array) -> Array:
+        stationary, moving = sources
+        return contract(stationary, moving, ())
+
+    def accumulate(self, old: Array | None, summed: tuple[int, ...], *sources: Array) -> Array:
+        stationary, moving = sources
+        return contract(stationary, moving, summed, old)
+
+    def cost(self, device: Device) -> Cost:
+        k, m, n = self.stationary.partitions, self.stationary.free_elems, self.moving.free_elems
+        passes = device.fp32_matmul_passes if self.moving.dtype == "float32" else 1
+        busy = max(min(device.matmul_min_cycles, m), n) * passes
+        return Cost(busy, device.instruction_latency_cycles, macs=k * m * n)
+
+
+class Transpose(Instruction, opcode=0x11, engine="pe", mnemonic="nc_transpose"):
+    """psum[F, P] = source[P, F].T: a matmul with the identity; P <= PE rows, F <= PE columns."""
+
+    psum: Tile = writes("psum")
+    source: Tile = reads("sbuf")
+
+    def check(self, device: Device) -> None:
+        p, f = self.source.partitions, self.source.free_elems
+        if p > device.pe_rows or f > device.pe_columns or self.psum.partitions != f or self.psum.free_elems != p:
+            raise ProgramError(
+                f"nc_transpose: source {list(self.source.shape)} to psum {list(self.psum.shape)}; {device.name} takes "
+                f"[P <= {device.pe_rows}, F <= {device.pe_columns}] to [F, P]: use smaller tiles"
+            )
+
+    def compute(self, *sources: Array) -> Array:
+        (source,) = sources
+        flat = source.reshape(*source.shape[: source.ndim - len(self.source.shape)], self.source.partitions, -1)
+        swapped = np.swapaxes(flat, -1, -2)
+        return swapped.reshape(*swapped.shape[:-1], *self.psum.shape[1:])
+
+    def cost(self, device: Device) -> Cost:
+        p, f = self.source.partitions, prod(count for _, count in self.source.dims)
+        return Cost(max(p, min(device.matmul_min_cycles, f)), device.instruction_latency_cycles)

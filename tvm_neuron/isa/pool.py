@@ -1,0 +1,155 @@
+"""The POOL (vector) engine: elementwise arithmetic, reductions along the free axes, copies and constants."""
+
+import numpy as np
+
+from tvm_neuron.errors import ProgramError
+from tvm_neuron.hw import Device
+from tvm_neuron.isa.cost import Cost
+from tvm_neuron.isa.functions import ALU, ALU_NAMES, REDUCE, REDUCE_NAMES
+from tvm_neuron.isa.instruction import Array, Instruction
+from tvm_neuron.isa.limits import elementwise_cycles, need_same_shape
+from tvm_neuron.isa.operand import choice, reads, scalar, uint, writes
+from tvm_neuron.isa.tile import MAX_FREE_DIMS, Tile
+
+
+def _two_source_factor(left: Tile, right: Tile, op: str) -> int:
+    """1 where the operands come from different memories or a bf16 add, subtract or multiply runs in SBUF; else 2."""
+    mixed = left.space != right.space
+    quick = left.dtype == right.dtype == "bfloat16" and op in ("add", "subtract", "multiply")
+    return 1 if mixed or quick else 2
+
+
+class TensorTensor(Instruction, opcode=0x30, engine="pool", mnemonic="tensor_tensor"):
+    """result[P, *N] = left[P, *N] op right[P, *N]."""
+
+    result: Tile = writes()
+    left: Tile = reads()
+    right: Tile = reads()
+    op: str = choice(ALU_NAMES)
+
+    def check(self, device: Device) -> None:
+        need_same_shape("tensor_tensor", self.result, self.left, self.right)
+
+    def compute(self, *sources: Array) -> Array:
+        left, right = sources
+        return ALU[self.op](left, right)
+
+    def cost(self, device: Device) -> Cost:
+        factor = _two_source_factor(self.left, self.right, self.op)
+        tiles = (self.result, self.left, self.right)
+        busy = elementwise_cycles(device, self.result.free_elems, *tiles, factor=factor)
+        return Cost(busy, device.instruction_latency_cycles)
+
+
+class TensorScalar(Instruction, opcode=0x31, engine="pool", mnemonic="tensor_scalar"):
+    """result[P, *N] = (source[P, *N] op0 scalar0) op1 scalar1; `reverse` bit i swaps the operands of op i."""
+
+    result: Tile = writes()
+    source: Tile = reads()
+    scalar0: float | Tile = scalar()
+    scalar1: float | Tile = scalar()
+    op0: str = choice(ALU_NAMES)
+    op1: str = choice(("bypass", *ALU_NAMES))
+    reverse: int = uint(0, 3)
+
+    def check(self, device: Device) -> None:
+        need_same_shape("tensor_scalar", self.result, self.source)
+
+    def compute(self, *sources: Array) -> Array:
+        source, scalar0, scalar1 = sources
+        value = ALU[self.op0](scalar0, source) if self.reverse & 1 else ALU[self.op0](source, scalar0)
+        if self.op1 == "bypass":
+            return value
+        return ALU[self.op1](scalar1, value) if self.reverse & 2 else ALU[self.op1](value, scalar1)
+
+    def cost(self, device: Device) -> Cost:
+        busy = elementwise_cycles(device, self.result.free_elems, self.result, self.source)
+        return Cost(busy, device.instruction_latency_cycles)
+
+
+class ScalarTensorTensor(Instruction, opcode=0x32, engine="pool", mnemonic="scalar_tensor_tensor"):
+    """result[P, *N] = (left[P, *N] op0 scalar0) op1 right[P, *N]."""
+
+    result: Tile = writes()
+    left: Tile = reads()
+    right: Tile = reads()
+    scalar0: float | Tile = scalar()
+    op0: str = choice(ALU_NAMES)
+    op1: str = choice(ALU_NAMES)
+
+    def check(self, device: Device) -> None:
+        need_same_shape("scalar_tensor_tensor", self.result, self.left, self.right)
+
+    def compute(self, *sources: Array) -> Array:
+        left, right, scalar0 = sources
+        return ALU[self.op1](ALU[self.op0](left, scalar0), right)
+
+    def cost(self, device: Device) -> Cost:
+        factor = _two_source_factor(self.left, self.right, self.op1)
+        tiles = (self.result, self.left, self.right)
+        busy = elementwise_cycles(device, self.result.free_elems, *tiles, factor=factor)
+        return Cost(busy, device.instruction_latency_cycles)
+
+
+class TensorReduce(Instruction, opcode=0x33, engine="pool", mnemonic="tensor_reduce"):
+    """result[P, *A] = reduce(op, source[P, *A, *B]) over the last `axes` free dimensions B."""
+
+    result: Tile = writes()
+    source: Tile = reads()
+    op: str = choice(REDUCE_NAMES)
+    axes: int = uint(1, MAX_FREE_DIMS)
+
+    def check(self, device: Device) -> None:
+        kept = self.source.shape[: len(self.source.shape) - self.axes]
+        if len(kept) < 1 or self.result.shape != (kept if len(kept) > 1 else (*kept, 1)):
+            raise ProgramError(
+                f"tensor_reduce: source {list(self.source.shape)} over its last {self.axes} dimensions does not give "
+                f"{list(self.result.shape)}"
+            )
+
+    def compute(self, *sources: Array) -> Array:
+        (source,) = sources
+        reduced = REDUCE[self.op](source, axis=tuple(range(-self.axes, 0)), dtype=np.float32) if self.op in (
+            "add", "multiply"
+        ) else REDUCE[self.op](source, axis=tuple(range(-self.axes, 0)))
+        return reduced[..., None] if len(self.source.dims) == self.axes else reduced
+
+    def cost(self, device: Device) -> Cost:
+        elems = self.source.free_elems
+        halved = self.source.dtype == "bfloat16" and self.op in ("add", "max")
+        busy = elementwise_cycles(device, -(-elems // 2) if halved else elems, self.source)
+        return Cost(busy, device.instruction_latency_cycles)
+
+
+class TensorCopy(Instruction, opcode=0x34, engine="pool", mnemonic="tensor_copy"):
+    """result[P, *N] = source[P, *N], converted to the result's dtype."""
+
+    result: Tile = writes()
+    source: Tile = reads()
+
+    def check(self, device: Device) -> None:
+        need_same_shape("tensor_copy", self.result, self.source)
+
+    def compute(self, *sources: Array) -> Array:
+        return sources[0]
+
+    def cost(self, device: Device) -> Cost:
+        busy = elementwise_cycles(device, self.result.free_elems, self.result, self.source)
+        return Cost(busy, device.instruction_latency_cycles)
+
+
+class Memset(Instruction, opcode=0x35, engine="pool", mnemonic="memset"):
+    """result[P, *N] = value."""
+
+    result: Tile = writes()
+    value: float | Tile = scalar()
+
+    def compute(self, *sources: Array) -> Array:
+        (value,) = sources
+        return np.broadcast_to(value, np.broadcast_shapes(np.shape(value), self.result.shape))
+
+    def cost(self, device: Device) -> Cost:
+        quick = self.value == 0.0 and self.result.dtype in ("bfloat16", "float16")
+        elems = self.result.free_elems
+        busy = elementwise_cycles(device, -(-elems // 2) if quick else elems, self.result)
+        return Cost(busy, device.instruction_latency_cycles)

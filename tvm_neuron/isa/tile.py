@@ -1,0 +1,106 @@
+"""Tile and DramTile: the access patterns through which instructions see memory."""
+
+import re
+from dataclasses import dataclass
+from math import prod
+
+from tvm_neuron.isa.affine import Affine
+from tvm_neuron.isa.dtypes import size_bytes
+
+Dims = tuple[tuple[int, int], ...]  # (step in elements, count), outermost first
+MAX_FREE_DIMS = 4
+MAX_DRAM_DIMS = 5
+
+
+def _print_dims(dims: Dims) -> str:
+    return ",".join(f"{step}*{count}" for step, count in dims)
+
+
+def _parse_dims(text: str) -> Dims:
+    pairs = [part.split("*") for part in text.split(",")] if text else []
+    return tuple((int(step), int(count)) for step, count in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """[partitions, *counts] elements of SBUF or PSUM: the same free-axis pattern in each of some partitions."""
+
+    space: str  # "sbuf" or "psum"
+    dtype: str
+    partition: Affine
+    partitions: int
+    offset: Affine  # bytes from the start of each partition
+    dims: Dims
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """[partitions, *free counts]."""
+        return (self.partitions, *(count for _, count in self.dims))
+
+    @property
+    def free_elems(self) -> int:
+        """Elements in each partition."""
+        return prod(count for _, count in self.dims)
+
+    @property
+    def extent_bytes(self) -> int:
+        """Bytes from the first byte touched in a partition to one past the last (steps are never negative)."""
+        return (sum(step * (count - 1) for step, count in self.dims) + 1) * size_bytes(self.dtype)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.space}.{self.dtype}{{p={self.partition};n={self.partitions};"
+            f"at={self.offset};dims={_print_dims(self.dims)}}}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DramTile:
+    """[*counts] elements of one DRAM tensor."""
+
+    tensor: int  # index in the program's tensor table
+    dtype: str
+    offset: Affine  # elements from the tensor's start
+    dims: Dims
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """[*counts]."""
+        return tuple(count for _, count in self.dims)
+
+    @property
+    def elems(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @property
+    def contiguous_elems(self) -> int:
+        """Length of the longest run of adjacent elements: what one DMA descriptor can cover."""
+        run = 1
+        for step, count in reversed(self.dims):
+            if count > 1 and step != run:
+                break
+            run *= count
+        return run
+
+    def __str__(self) -> str:
+        return f"dram.{self.dtype}{{t={self.tensor};at={self.offset};dims={_print_dims(self.dims)}}}"
+
+
+_TILE = re.compile(r"(sbuf|psum)\.(\w+)\{p=([^;]*);n=(\d+);at=([^;]*);dims=([^}]*)\}")
+_DRAM = re.compile(r"dram\.(\w+)\{t=(\d+);at=([^;]*);dims=([^}]*)\}")
+
+
+def parse_tile(text: str) -> Tile | DramTile:
+    """Reads what `str` of a Tile or DramTile wrote.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if chip := _TILE.fullmatch(text):
+        space, dtype, partition, count, at, dims = chip.groups()
+        return Tile(space, dtype, Affine.parse(partition), int(count), Affine.parse(at), _parse_dims(dims))
+    if dram := _DRAM.fullmatch(text):
+        dtype, tensor, at, dims = dram.groups()
+        return DramTile(int(tensor), dtype, Affine.parse(at), _parse_dims(dims))
+    raise ValueError(f"'{text}' is no tile; write sbuf.bfloat16{{p=0;n=128;at=0;dims=1*512}} or dram.float32{{...}}")

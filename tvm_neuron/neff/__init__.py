@@ -1,0 +1,27 @@
+"""NEFF: the container that holds all the runtime and the hardware model see of a compiled subgraph."""
+
+from tvm_neuron.neff.container import MAJOR, MINOR, Header, read_header
+from tvm_neuron.neff.describe import describe
+from tvm_neuron.neff.inputs import check_inputs
+from tvm_neuron.neff.neff import Neff, Placement, TensorInfo
+from tvm_neuron.neff.reader import read
+from tvm_neuron.neff.store import load, read_file, save, write_aside
+from tvm_neuron.neff.writer import write
+
+__all__ = [
+    "MAJOR",
+    "MINOR",
+    "Header",
+    "Neff",
+    "Placement",
+    "TensorInfo",
+    "check_inputs",
+    "describe",
+    "load",
+    "read",
+    "read_file",
+    "read_header",
+    "save",
+    "write",
+    "write_aside",
+]

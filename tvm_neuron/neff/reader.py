@@ -1,0 +1,114 @@
+"""read: bytes as a Neff. Nothing is trusted: every checksum, count, code and reference is checked, nothing executed."""
+
+from collections.abc import Callable
+from functools import partial
+from math import prod
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_neuron.errors import DeviceError, NeffError, ProgramError
+from tvm_neuron.hw import Device
+from tvm_neuron.hw.load import device_from_dict
+from tvm_neuron.isa import QUEUES
+from tvm_neuron.isa.dtypes import DTYPES
+from tvm_neuron.neff.container import ALIGNMENT, unpack
+from tvm_neuron.neff.neff import Neff
+from tvm_neuron.neff.streams import decode_stream
+from tvm_neuron.neff.tables import decode_json, decode_origins, decode_tensors, infos_from_json, placement_from_json
+from tvm_neuron.neff.writer import STREAM
+from tvm_neuron.program import DramTensor, Program
+from tvm_neuron.program.form import check_form
+from tvm_neuron.program.streams import join
+
+T = TypeVar("T")
+_NEEDED = ("model", "options", "device", "memory", "placement", "origins", "tensors", "weights")
+
+
+def read(data: bytes) -> Neff:
+    """The NEFF in `data`; its weights are read-only views into `data`.
+
+    Raises:
+        NeffError: not a NEFF, truncated, corrupted, of another major version, or it contradicts itself.
+    """
+    try:
+        return _read(data)
+    except NeffError as error:  # names from a file may hold anything, the message is one line for a terminal
+        raise NeffError("".join(c if c.isprintable() else "?" for c in str(error))) from error
+
+
+def _read(data: bytes) -> Neff:
+    _, sections = unpack(data)
+    missing = [name for name in _NEEDED if name not in sections]
+    if missing:
+        raise NeffError(f"NEFF has no section '{missing[0]}'")
+    model = decode_json(sections["model"], "model")
+    if set(model) != {"name", "compiler", "inputs", "outputs"} or not isinstance(model["name"], str):
+        raise NeffError("NEFF section 'model' must name the model, its compiler, inputs and outputs")
+    program = _program(sections)
+    return Neff(
+        name=model["name"],
+        program=program,
+        device=_device(decode_json(sections["device"], "device")),
+        weights=_weights(sections["weights"], program.tensors),
+        inputs=infos_from_json(model["inputs"]),
+        outputs=infos_from_json(model["outputs"]),
+        options=decode_json(sections["options"], "options"),
+        compiler_version=str(model["compiler"]),
+        placement=placement_from_json(decode_json(sections["placement"], "placement").get("rows")),
+        memory=_memory(decode_json(sections["memory"], "memory")),
+    )
+
+
+def _program(sections: dict[str, memoryview]) -> Program:
+    tensors = _decode(decode_tensors, sections, "tensors")
+    origins = _decode(decode_origins, sections, "origins")
+    present = [queue for queue in QUEUES if STREAM + queue in sections]
+    streams = {queue: _decode(partial(decode_stream, queue=queue), sections, STREAM + queue) for queue in present}
+    try:
+        program = Program(tensors, origins, join(streams))
+        check_form(program)
+    except ProgramError as error:
+        raise NeffError(f"NEFF holds no sound program: {error}") from error
+    return program
+
+
+def _decode(decode: Callable[[bytes], T], sections: dict[str, memoryview], name: str) -> T:
+    try:
+        return decode(bytes(sections[name]))
+    except NeffError as error:
+        raise NeffError(f"NEFF section '{name}': {error}") from error
+
+
+def _device(raw: dict[str, Any]) -> Device:
+    try:
+        device = device_from_dict(raw, str(raw.get("name")))
+    except DeviceError as error:
+        raise NeffError(f"NEFF section 'device': {error}") from error
+    if not isinstance(device.name, str):
+        raise NeffError(f"NEFF section 'device': its name is {device.name!r}, not text")
+    return device
+
+
+def _memory(raw: dict[str, Any]) -> dict[str, int]:
+    if not all(type(value) is int for value in raw.values()):
+        raise NeffError("NEFF section 'memory' must give whole numbers of bytes")
+    return raw
+
+
+def _weights(section: memoryview, tensors: tuple[DramTensor, ...]) -> dict[str, NDArray[Any]]:
+    weights: dict[str, NDArray[Any]] = {}
+    offset = 0
+    for tensor in tensors:
+        if tensor.kind != "weight":
+            continue
+        end = offset + tensor.size_bytes
+        if end > len(section):
+            raise NeffError(f"NEFF section 'weights' has {len(section)} bytes; weight '{tensor.name}' ends at {end}")
+        values = np.frombuffer(section[offset:end], DTYPES[tensor.dtype], prod(tensor.shape))
+        weights[tensor.name] = values.reshape(tensor.shape)
+        offset = end + -end % ALIGNMENT
+    if offset != len(section):
+        raise NeffError(f"NEFF section 'weights' has {len(section)} bytes; the program's weights take {offset}")
+    return weights

@@ -1,0 +1,120 @@
+"""What an operator must be to run on a NeuronCore: one function per constraint.
+
+The docstring of a constraint is the manual's sentence and the template of the reason given when it is violated.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import tvm
+from tvm import relax
+
+from tvm_neuron.frontend.origin import op_name
+
+SUPPORTED_DTYPES = ("float32", "float16", "bfloat16")
+"""Dtypes of tensors that a NeuronCore program reads and writes at run time."""
+
+_DATA_DEPENDENT = {
+    "nonzero",
+    "unique",
+    "dynamic_strided_slice",
+    "tensor_to_shape",
+    "multinomial_from_uniform",
+    "vision.non_max_suppression",
+    "vision.all_class_non_max_suppression",
+    "vision.get_valid_counts",
+}
+
+
+@dataclass(frozen=True)
+class Match:
+    """A constraint holds."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A constraint is violated, and why. Falsy."""
+
+    reason: str
+
+    def __bool__(self) -> bool:
+        return False
+
+
+Verdict = Match | Refusal
+IsConstant = Callable[[relax.Expr], bool]
+Constraint = Callable[[relax.Call, IsConstant], Verdict]
+"""A constraint looks at one call, and may ask which of its operands are known at compile time."""
+
+
+def is_operator(call: relax.Call, _is_constant: IsConstant) -> Verdict:
+    """It is an operator of Relax, not a function of the model's own ({op})."""
+    if isinstance(call.op, tvm.ir.Op) and not op_name(call).startswith(("call_", "vm.", "memory.", "builtin.")):
+        return Match()
+    return _refuse(is_operator, call)
+
+
+def has_known_result_shape(call: relax.Call, _is_constant: IsConstant) -> Verdict:
+    """The size of its result does not depend on the data, as that of {op} does."""
+    return _refuse(has_known_result_shape, call) if op_name(call) in _DATA_DEPENDENT else Match()
+
+
+def is_lowerable(call: relax.Call, _is_constant: IsConstant) -> Verdict:
+    """TVM has a kernel in TIR for it, unlike for {op}."""
+    return Match() if call.op.get_attr("FLegalize") is not None else _refuse(is_lowerable, call)
+
+
+def has_static_shape(call: relax.Call, _is_constant: IsConstant) -> Verdict:
+    """All its shapes are known at compile time; {op} has {found}."""
+    for tensor in _tensors([call, *call.args]):
+        if not _is_static(tensor):
+            return _refuse(has_static_shape, call, found=str(tensor.shape or "an unknown shape"))
+    return Match()
+
+
+def has_supported_dtype(call: relax.Call, is_constant: IsConstant) -> Verdict:
+    """Operands and results known only at run time are float32, float16 or bfloat16; {op} has {found}."""
+    for tensor in _tensors([call, *(arg for arg in call.args if not is_constant(arg))]):
+        if str(tensor.dtype) not in SUPPORTED_DTYPES:
+            return _refuse(has_supported_dtype, call, found=str(tensor.dtype))
+    return Match()
+
+
+FOLDABLE: tuple[Constraint, ...] = (is_operator, has_known_result_shape, is_lowerable, has_static_shape)
+"""What an operator on constants must be to be computed at compile time."""
+
+CONSTRAINTS: tuple[Constraint, ...] = (*FOLDABLE, has_supported_dtype)
+"""What any other operator must be to run on a NeuronCore."""
+
+
+def check(call: relax.Call, is_constant: IsConstant, constraints: Sequence[Constraint]) -> Verdict:
+    """The first refusal of `constraints`, in their order, or a match."""
+    for constraint in constraints:
+        verdict = constraint(call, is_constant)
+        if not verdict:
+            return verdict
+    return Match()
+
+
+def _refuse(constraint: Constraint, call: relax.Call, found: str = "") -> Refusal:
+    return Refusal((constraint.__doc__ or "").format(op=op_name(call), found=found).rstrip("."))
+
+
+def _tensors(exprs: Sequence[relax.Expr]) -> Iterator[relax.TensorType]:
+    """The tensor types in the types of `exprs`, tuples opened."""
+    types = [expr.ty for expr in exprs]
+    while types:
+        current = types.pop()
+        if isinstance(current, relax.TensorType):
+            yield current
+        elif isinstance(current, relax.TupleType):
+            types.extend(current.fields)
+
+
+def _is_static(tensor: relax.TensorType) -> bool:
+    if not isinstance(tensor.shape, relax.ShapeExpr):
+        return False
+    return all(isinstance(dim, tvm.tirx.IntImm | int) for dim in tensor.shape)

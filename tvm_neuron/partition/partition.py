@@ -1,0 +1,97 @@
+"""Cut a module into Neuron subgraphs and the CPU rest."""
+
+from dataclasses import dataclass
+
+import tvm
+from tvm import relax
+from tvm.relax.expr import _update_type
+
+from tvm_neuron.frontend.origin import bindings_of
+from tvm_neuron.neff import Placement
+from tvm_neuron.partition.constraints import Refusal, Verdict
+from tvm_neuron.partition.coverage import placements
+from tvm_neuron.partition.flatten import flatten
+from tvm_neuron.partition.hide import Hidden
+from tvm_neuron.partition.lift import lift_constants, lower_constants
+from tvm_neuron.partition.naming import OutputNames
+from tvm_neuron.partition.plan import CanSchedule, Plan, make_plan
+from tvm_neuron.partition.table import make_patterns
+
+
+@dataclass(frozen=True)
+class Partition:
+    """`mod` holds `main` and one function `neuron_<i>` per subgraph; `placements` has a row per model operator."""
+
+    mod: tvm.IRModule
+    placements: tuple[Placement, ...]
+
+
+def partition(mod: tvm.IRModule, can_schedule: CanSchedule | None = None) -> Partition:
+    """Cut `main` of a normalised module; see `frontend.normalize`.
+
+    Each subgraph is a flat function (attributes `Codegen`, `global_symbol`, `neuron.outputs`) of calls that carry
+    their origin; its weights are constants inside it. Values computed from constants alone go where they are used.
+    """
+    mod = relax.transform.ConvertToDataflow(min_size=1)(mod)
+    if any(isinstance(binding.value, relax.If) for binding in bindings_of(mod["main"])):
+        can_schedule = _refuse_branches
+    lifted = lift_constants(mod["main"])
+    plan = make_plan(lifted.func, set(lifted.constants), can_schedule)
+    if not any(plan.is_on_neuroncore(var) for var in plan.decisions):
+        return Partition(mod, placements(lifted.func, plan))
+    names = {var.name_hint for var in mod.get_global_vars()}
+    mod = mod.clone()
+    hidden = Hidden()
+    mod["main"] = hidden.hide(lifted.func, plan)
+    mod = relax.transform.FuseOpsByPattern(make_patterns(lifted.func, plan), bind_constants=False)(mod)
+    mod = relax.transform.MergeCompositeFunctions()(mod)
+    mod["main"] = hidden.show(mod["main"])
+    mod = _flatten_subgraphs(mod, plan, lifted.constants, names)
+    mod["main"] = lower_constants(mod["main"], lifted.constants)
+    mod = relax.transform.DeadCodeElimination(["main"])(mod)
+    return Partition(mod, placements(lifted.func, plan))
+
+
+def _refuse_branches(_call: relax.Call) -> Verdict:
+    """The passes that make the subgraphs do not know If."""
+    return Refusal("The model has a branch that data decides (If), so all of it is compiled for the CPU")
+
+
+def _flatten_subgraphs(
+    mod: tvm.IRModule, plan: Plan, constants: dict[relax.Var, tvm.ir.GenericConst], names: set[str]
+) -> tvm.IRModule:
+    main = mod["main"]
+    bindings = bindings_of(main)
+    chains = {binding.var: binding.value for binding in bindings if binding.var in plan.constants}
+    names_of = OutputNames(main)
+    result = tvm.IRModule({var: mod[var] for var in mod.get_global_vars() if var.name_hint in names}, attrs=mod.attrs)
+    blocks = []
+    count = 0
+    for block in main.body.blocks:
+        rewritten = []
+        for binding in block.bindings:
+            called = _called_subgraph(mod, binding)
+            if called is not None:
+                outputs = names_of.of_subgraph(binding.var)
+                symbol = f"neuron_{count}"
+                subgraph = flatten(called, binding.value.args, constants, chains, symbol, outputs)
+                result[symbol] = subgraph.func
+                callee = result.get_global_var(symbol)
+                _update_type(callee, subgraph.func.ty)
+                call = relax.Call(callee, subgraph.args, ret_ty=binding.value.ty)
+                binding = relax.VarBinding(binding.var, call)
+                count += 1
+            rewritten.append(binding)
+        blocks.append(type(block)(rewritten))
+    body = relax.BlockBuilder().normalize(relax.SeqExpr(blocks, main.body.body))
+    result["main"] = relax.Function(main.params, body, main.ret_ty, main.is_pure, main.attrs, main.span)
+    return result
+
+
+def _called_subgraph(mod: tvm.IRModule, binding: relax.Binding) -> relax.Function | None:
+    value = binding.value
+    if not isinstance(value, relax.Call) or not isinstance(value.op, tvm.ir.GlobalVar):
+        return None
+    func = mod[value.op]
+    is_subgraph = isinstance(func, relax.Function) and func.attrs and func.attrs.get("Codegen") == "neuron"
+    return func if is_subgraph else None

@@ -1,0 +1,88 @@
+"""Decides for each call of a function where it runs, and why; the passes that follow only carry it out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import tvm
+from tvm import relax
+
+from tvm_neuron.frontend.origin import Origin, bindings_of, op_name, origin_of
+from tvm_neuron.partition.constraints import CONSTRAINTS, FOLDABLE, Match, Refusal, Verdict, check
+
+CanSchedule = Callable[[relax.Call], Verdict]
+"""Asks the code generator whether it can schedule the kernel of a call; the partition may not import it."""
+
+
+class Where(StrEnum):
+    """Where an operator runs."""
+
+    NEURONCORE = "neuroncore"
+    CPU = "cpu"
+    COMPILE_TIME = "compile time"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One call's place and the reason for it (empty on the NeuronCore)."""
+
+    origin: Origin
+    op: str
+    where: Where
+    reason: str = ""
+
+
+@dataclass
+class Plan:
+    """The decision for each bound variable that holds a call; `constants` are the variables known at compile time."""
+
+    decisions: dict[relax.Var, Decision] = field(default_factory=dict)
+    constants: set[relax.Var] = field(default_factory=set)
+
+    def is_constant(self, expr: relax.Expr) -> bool:
+        """Whether `expr` is known at compile time: a constant, a shape, or computed from those."""
+        if isinstance(expr, relax.Var):
+            return expr in self.constants
+        if isinstance(expr, relax.Tuple):
+            return all(self.is_constant(value) for value in expr.fields)
+        if isinstance(expr, relax.TupleGetItem):
+            return self.is_constant(expr.tuple_value)
+        return not isinstance(expr, relax.Call | relax.If | relax.Function | tvm.ir.GlobalVar)
+
+    def is_on_neuroncore(self, var: relax.Var) -> bool:
+        """Whether the call bound to `var` was placed on the NeuronCore."""
+        return var in self.decisions and self.decisions[var].where is Where.NEURONCORE
+
+
+def make_plan(func: relax.Function, constants: set[relax.Var], can_schedule: CanSchedule | None) -> Plan:
+    """Place every call of `func`; the parameters in `constants` are weights."""
+    plan = Plan(constants=set(constants))
+    for binding in bindings_of(func):
+        value = binding.value
+        if isinstance(value, relax.Call):
+            plan.decisions[binding.var] = decision = _decide(value, binding.var, plan, can_schedule)
+            if decision.where is Where.COMPILE_TIME:
+                plan.constants.add(binding.var)
+        elif isinstance(value, relax.If):
+            origin = origin_of(value) or Origin(binding.var.name, "if")
+            plan.decisions[binding.var] = Decision(origin, "if", Where.CPU, "its branch is chosen by data")
+        elif isinstance(binding, relax.VarBinding) and plan.is_constant(value):
+            plan.constants.add(binding.var)
+    return plan
+
+
+def _decide(call: relax.Call, var: relax.Var, plan: Plan, can_schedule: CanSchedule | None) -> Decision:
+    origin, op = origin_of(call) or Origin(var.name, op_name(call)), op_name(call)
+    if all(plan.is_constant(arg) for arg in call.args):
+        verdict = check(call, plan.is_constant, FOLDABLE)
+        place = Where.COMPILE_TIME
+    else:
+        verdict = check(call, plan.is_constant, CONSTRAINTS)
+        if verdict and can_schedule is not None:
+            verdict = can_schedule(call)
+        place = Where.NEURONCORE
+    match verdict:
+        case Match():
+            return Decision(origin, op, place)
+        case Refusal(reason):
+            return Decision(origin, op, Where.CPU, reason)

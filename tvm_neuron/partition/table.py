@@ -1,0 +1,42 @@
+"""The patterns for `FuseOpsByPattern`: one per operator and number of operands that the module holds.
+
+No list of operators is kept by hand: what the plan places on the NeuronCore is what the patterns accept.
+"""
+
+import tvm
+from tvm import relax
+from tvm.relax.dpl import is_op, wildcard
+from tvm.relax.transform import FusionPattern, PatternCheckContext
+
+from tvm_neuron.frontend.origin import bindings_of, op_name, origin_of
+from tvm_neuron.partition.plan import Plan
+
+ORIGIN_ATTR = "neuron.origin"
+"""Attribute of a composite function: the encoded origin of its call."""
+
+_ROOT = "root"
+
+
+def make_patterns(func: relax.Function, plan: Plan) -> list[FusionPattern]:
+    """A pattern for each kind of call in `func` of which `plan` places at least one on the NeuronCore."""
+    kinds = {}
+    for binding in bindings_of(func):
+        if plan.is_on_neuroncore(binding.var):
+            call = binding.value
+            kinds[(call.op.name, len(call.args))] = call
+    return [_pattern(call, plan) for call in kinds.values()]
+
+
+def _pattern(call: relax.Call, plan: Plan) -> FusionPattern:
+    """`op(*, *, ...)`, accepted where the plan says so; the composite carries the origin, so equal ones stay apart."""
+
+    def is_accepted(context: PatternCheckContext) -> bool:
+        var = context.value_to_bound_var.get(context.annotated_expr[_ROOT])
+        return var is not None and plan.is_on_neuroncore(var)
+
+    def attributes(annotated: dict[str, tvm.ir.Expr]) -> dict[str, str]:
+        origin = origin_of(annotated[_ROOT])
+        return {ORIGIN_ATTR: origin.encode() if origin else ""}
+
+    pattern = is_op(call.op.name)(*(wildcard() for _ in call.args))
+    return FusionPattern(f"neuron.{op_name(call)}", pattern, {_ROOT: pattern}, is_accepted, attributes)

@@ -1,0 +1,7 @@
+"""What a compiled model costs: reports as values, tables and timelines, computed from the NEFFs' programs alone."""
+
+from tvm_neuron.profile.report import EngineUse, Layer, Report, Subgraph, make_report
+from tvm_neuron.profile.tables import render
+from tvm_neuron.profile.timeline import timeline
+
+__all__ = ["EngineUse", "Layer", "Report", "Subgraph", "make_report", "render", "timeline"]

@@ -1,0 +1,45 @@
+"""measure: what one NEFF costs, from its program and its device; data don't matter."""
+
+from dataclasses import dataclass
+from math import prod
+
+from tvm_neuron.neff import Neff
+from tvm_neuron.profile.attribution import wall_ps_by_origin
+from tvm_neuron.sim import Timing, roofline_ps, time_program
+
+_PS_PER_US = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """`wall_us` and `dram_bytes` are by origin; the times in `wall_us` add up to the latency."""
+
+    timing: Timing
+    roofline_us: float
+    macs_at_peak_us: float
+    wall_us: tuple[float, ...]
+    dram_bytes: tuple[int, ...]
+
+    @property
+    def latency_us(self) -> float:
+        """The whole run."""
+        return self.timing.total_ps / _PS_PER_US
+
+
+def measure(neff: Neff) -> Measurement:
+    """Times the program once.
+
+    Raises:
+        ProgramError: it deadlocks.
+    """
+    timing = time_program(neff.program, neff.device)
+    dram_bytes = [0] * len(neff.program.origins)
+    for counts, instruction in neff.program.instructions():
+        dram_bytes[instruction.origin] += instruction.cost(neff.device).dram_bytes * prod(counts)
+    return Measurement(
+        timing=timing,
+        roofline_us=roofline_ps(timing, neff.program, neff.device) / _PS_PER_US,
+        macs_at_peak_us=timing.macs / neff.device.peak_macs_per_second * 1e6,
+        wall_us=tuple(ps / _PS_PER_US for ps in wall_ps_by_origin(neff.program, neff.device).tolist()),
+        dram_bytes=tuple(dram_bytes),
+    )

@@ -1,0 +1,177 @@
+"""Report: all that is known of a compiled model's placement and cost, as a value."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tvm_neuron.neff import Neff, Placement
+from tvm_neuron.profile.measure import Measurement, measure
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One model operator on the NeuronCore: its time by the rule of `attribution`, and what it kept busy."""
+
+    name: str
+    op: str
+    latency_us: float
+    cycles: int
+    share: float
+    busy_us: Mapping[str, float]
+    dram_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class EngineUse:
+    """One queue over all subgraphs: how long it was busy, and for whom it stood still how long.
+
+    The transfers of a DMA queue wait side by side, so the sum of their stalls can exceed the whole time.
+    """
+
+    queue: str
+    busy_us: float
+    share: float
+    stalls_us: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Subgraph:
+    """One NEFF."""
+
+    name: str
+    latency_us: float
+    cycles: int
+    roofline_us: float
+    pe_utilisation: float
+    macs: int
+    dram_bytes: int
+    instructions: int
+    weight_bytes: int
+    sbuf_peak_bytes: int
+    spill_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """A compiled model: `placement` has a row for each operator; all other numbers are of the Neuron parts.
+
+    Numbers are sums over the subgraphs, which run one after the other; `sbuf_peak_bytes` is the largest of theirs.
+    `cycles` are those of the PE array's clock. `roofline_us` is what no program could beat: the larger of weights,
+    inputs and outputs over the DRAM's bandwidth and multiply-accumulates over the array's peak. The time of CPU parts
+    is not modelled. An operator that was fused into another's instructions has no layer of its own.
+    """
+
+    device: str
+    placement: tuple[Placement, ...]
+    latency_us: float
+    cycles: int
+    roofline_us: float
+    pe_utilisation: float
+    macs: int
+    dram_bytes: int
+    dram_bytes_by_kind: Mapping[str, int]
+    weight_bytes: int
+    sbuf_peak_bytes: int
+    spill_bytes: int
+    instructions: int
+    engines: tuple[EngineUse, ...]
+    layers: tuple[Layer, ...]
+    subgraphs: tuple[Subgraph, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as dictionaries, lists and numbers."""
+        return asdict(self)
+
+    def placed(self, where: str) -> tuple[Placement, ...]:
+        """The operators at `where`: "neuroncore", "cpu" or "compile time"."""
+        return tuple(row for row in self.placement if row.where == where)
+
+    def headline(self) -> str:
+        """The report in one line."""
+        places = {where: len(self.placed(where)) for where in dict.fromkeys(row.where for row in self.placement)}
+        operators = ", ".join(f"{count} {where}" for where, count in places.items()) or "none"
+        return (
+            f"operators: {operators}; {_digits(self.latency_us)} us on {self.device} ({self.cycles:,} cycles; roofline "
+            f"{_digits(self.roofline_us)} us); PE utilisation {self.pe_utilisation:.1%}; "
+            f"DRAM traffic {_digits(self.dram_bytes / 1e6)} MB"
+        )
+
+
+def make_report(placement: Iterable[Placement], neffs: Sequence[Neff], device: str = "") -> Report:
+    """The report of a model that became `neffs`, in the order in which they run.
+
+    Raises:
+        ProgramError: a program deadlocks.
+    """
+    measured = [measure(neff) for neff in neffs]
+    total_us = sum(part.latency_us for part in measured)
+    subgraphs = tuple(_subgraph(neff, part) for neff, part in zip(neffs, measured, strict=True))
+    peak_us = sum(part.macs_at_peak_us for part in measured)
+    kinds = dict.fromkeys(kind for part in measured for kind in part.timing.dram_bytes_by_kind)
+    return Report(
+        device=neffs[0].device.name if neffs else device,
+        placement=tuple(placement),
+        latency_us=total_us,
+        cycles=sum(part.timing.cycles for part in measured),
+        roofline_us=sum(part.roofline_us for part in measured),
+        pe_utilisation=peak_us / total_us if total_us else 0.0,
+        macs=sum(part.timing.macs for part in measured),
+        dram_bytes=sum(part.timing.dram_bytes for part in measured),
+        dram_bytes_by_kind={k: sum(part.timing.dram_bytes_by_kind.get(k, 0) for part in measured) for k in kinds},
+        weight_bytes=sum(subgraph.weight_bytes for subgraph in subgraphs),
+        sbuf_peak_bytes=max((subgraph.sbuf_peak_bytes for subgraph in subgraphs), default=0),
+        spill_bytes=sum(subgraph.spill_bytes for subgraph in subgraphs),
+        instructions=sum(subgraph.instructions for subgraph in subgraphs),
+        engines=_engines(measured, total_us),
+        layers=_layers(neffs, measured, total_us),
+        subgraphs=subgraphs,
+    )
+
+
+def _digits(value: float) -> str:
+    """At least three digits that mean something."""
+    return f"{value:,.1f}" if value >= 100 else f"{value:.3g}"
+
+
+def _subgraph(neff: Neff, part: Measurement) -> Subgraph:
+    return Subgraph(
+        name=neff.name,
+        latency_us=part.latency_us,
+        cycles=part.timing.cycles,
+        roofline_us=part.roofline_us,
+        pe_utilisation=part.timing.pe_utilisation,
+        macs=part.timing.macs,
+        dram_bytes=part.timing.dram_bytes,
+        instructions=part.timing.instructions,
+        weight_bytes=sum(array.nbytes for array in neff.weights.values()),
+        sbuf_peak_bytes=neff.memory.get("sbuf_peak", 0),
+        spill_bytes=neff.memory.get("spill", 0),
+    )
+
+
+def _engines(measured: Sequence[Measurement], total_us: float) -> tuple[EngineUse, ...]:
+    queues = dict.fromkeys(queue for part in measured for queue in part.timing.busy_ps)
+    rows = []
+    for queue in queues:
+        busy_us = sum(part.timing.busy_ps.get(queue, 0) for part in measured) / 1e6
+        stalls: dict[str, float] = {}
+        for part in measured:
+            for other, ps in part.timing.stalls_ps.get(queue, {}).items():
+                stalls[other] = stalls.get(other, 0.0) + ps / 1e6
+        rows.append(EngineUse(queue, busy_us, busy_us / total_us if total_us else 0.0, stalls))
+    return tuple(rows)
+
+
+def _layers(neffs: Sequence[Neff], measured: Sequence[Measurement], total_us: float) -> tuple[Layer, ...]:
+    rows = []
+    for neff, part in zip(neffs, measured, strict=True):
+        for index, origin in enumerate(neff.program.origins):
+            timing = part.timing.origins.get(index)
+            if timing is None:
+                continue
+            us = part.wall_us[index]
+            busy = {engine: ps / 1e6 for engine, ps in timing.busy_ps.items()}
+            cycles = round(us * neff.device.pe_clock_hz / 1e6)
+            share = us / total_us if total_us else 0.0
+            rows.append(Layer(origin.name, origin.op, us, cycles, share, busy, part.dram_bytes[index]))
+    return tuple(rows)

@@ -1,0 +1,77 @@
+"""render: a report as tables for a terminal."""
+
+from collections import Counter
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tvm_neuron.profile.report import Report
+
+
+def render(report: Report, top: int = 10) -> RenderableType:
+    """The headline, where operators run and why, the `top` slowest layers, and the engines."""
+    parts: list[RenderableType] = [Text(report.headline()), _placement(report)]
+    if report.placed("cpu"):
+        parts.append(_cpu(report))
+    if report.layers:
+        parts += [_layers(report, top), _engines(report)]
+    if len(report.subgraphs) > 1:
+        parts.append(_subgraphs(report))
+    return Group(*parts)
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    for name in columns:
+        table.add_column(name.rstrip(">"), justify="right" if name.endswith(">") else "left", overflow="fold")
+    return table
+
+
+def _placement(report: Report) -> Table:
+    table = _table("Placement of the model's operators", "runs", "operators>", "types")
+    for where in dict.fromkeys(row.where for row in report.placement):
+        types = Counter(row.op for row in report.placed(where))
+        table.add_row(where, str(types.total()), ", ".join(f"{count} {op}" for op, count in types.most_common()))
+    return table
+
+
+def _cpu(report: Report) -> Table:
+    table = _table("On the CPU", "operator", "type", "reason")
+    for row in report.placed("cpu"):
+        table.add_row(Text(row.name), Text(row.op), Text(row.reason))
+    return table
+
+
+def _layers(report: Report, top: int) -> Table:
+    shown = f"{min(top, len(report.layers))} of {len(report.layers)} layers"
+    title = f"Where the time went: {shown} (us of the whole, us that each engine was busy, MB of DRAM traffic)"
+    table = _table(title, "layer", "type", "us>", "share>", "PE>", "ACT>", "POOL>", "DMA>", "MB>")
+    ranked = sorted(report.layers, key=lambda layer: -layer.latency_us)
+    for layer in ranked[:top]:
+        busy = [f"{layer.busy_us.get(engine, 0):,.1f}" for engine in ("pe", "act", "pool", "dma")]
+        numbers = (f"{layer.latency_us:,.1f}", f"{layer.share:.1%}", *busy, f"{layer.dram_bytes / 1e6:.2f}")
+        table.add_row(Text(layer.name), Text(layer.op), *numbers)
+    rest = ranked[top:]
+    if rest:
+        us, share = sum(layer.latency_us for layer in rest), sum(layer.share for layer in rest)
+        table.add_row(f"{len(rest)} others", "", f"{us:,.1f}", f"{share:.1%}")
+    return table
+
+
+def _engines(report: Report) -> Table:
+    table = _table("Engines", "queue", "busy us>", "of the time>", "stood still for")
+    for row in report.engines:
+        is_dma = row.queue.startswith("dma")  # its transfers wait side by side, so their waits add up to no time
+        stalls = [] if is_dma else sorted(row.stalls_us.items(), key=lambda item: -item[1])[:3]
+        waits = ", ".join(f"{other} {us:,.1f} us" for other, us in stalls)
+        table.add_row(row.queue, f"{row.busy_us:,.1f}", f"{row.share:.1%}", waits)
+    return table
+
+
+def _subgraphs(report: Report) -> Table:
+    table = _table("Neuron subgraphs", "name", "us>", "roofline us>", "PE>", "DRAM MB>", "instructions>")
+    for row in report.subgraphs:
+        numbers = (f"{row.latency_us:,.1f}", f"{row.roofline_us:,.1f}", f"{row.pe_utilisation:.1%}")
+        table.add_row(Text(row.name), *numbers, f"{row.dram_bytes / 1e6:.2f}", f"{row.instructions:,}")
+    return table

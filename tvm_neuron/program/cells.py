@@ -1,0 +1,116 @@
+"""Footprints: which cells of its memory each operand of a program touches.
+
+A cell is a group of partitions by a number of bytes. Groups of 32 are exact: accesses start at a multiple of 32, so
+two that touch one group both touch its first partition. The bytes are the largest number that divides every address,
+step and run of bytes in that memory.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd
+
+import numpy as np
+
+from tvm_neuron.hw import Device
+from tvm_neuron.isa import Affine, DramTile, Tile
+from tvm_neuron.isa.dtypes import size_bytes
+from tvm_neuron.program.dynamic import Dynamic, affine_at
+from tvm_neuron.program.program import Program
+
+GROUP = 32  # partitions
+Place = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The cells of one memory: `groups` of partitions, `count` cells of `cell_bytes` in each."""
+
+    groups: int
+    count: int
+    cell_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """One operand: its cells as an array of `shape` with `strides` (in cells), starting at `at[turn]`."""
+
+    place: Place
+    is_write: bool
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    at: Sequence[int]  # for each time the instruction runs
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """An operand before cells: runs of bytes, `dims` of (step, count) apart."""
+
+    tile: Tile | DramTile
+    is_write: bool
+    unit: int  # bytes that the offset counts in
+    run: int
+    dims: tuple[tuple[int, int], ...]
+
+    @property
+    def place(self) -> Place:
+        return self.tile.space if isinstance(self.tile, Tile) else self.tile.tensor
+
+    def divisors(self) -> tuple[int, ...]:
+        """What the bytes of a cell must divide."""
+        offset = self.tile.offset
+        numbers = (offset.base, offset.phase, offset.wrap, *(step for _, step in offset.terms))
+        return (self.run, *(step for step, _ in self.dims), *(number * self.unit for number in numbers))
+
+
+def footprints(
+    program: Program, device: Device, dynamic: Dynamic
+) -> tuple[list[list[Footprint]], dict[Place, Cells]]:
+    """The footprints of each static instruction, reads first, and the cells of each memory that is ever written."""
+    patterns = [[_pattern(tile, kind.role != "reads") for _, kind, tile in s.tiles()] for s in dynamic.statics]
+    written = {pattern.place for group in patterns for pattern in group if pattern.is_write}
+    cell_bytes: dict[Place, int] = dict.fromkeys(written, 0)
+    for pattern in (pattern for group in patterns for pattern in group if pattern.place in written):
+        cell_bytes[pattern.place] = gcd(cell_bytes[pattern.place], *pattern.divisors())
+    cells = {place: _cells(place, size, program, device) for place, size in cell_bytes.items()}
+    found: list[list[Footprint]] = []
+    for group, rows in zip(patterns, dynamic.rows(), strict=True):
+        ordered = sorted((p for p in group if p.place in written), key=lambda pattern: pattern.is_write)
+        found.append([_footprint(pattern, cells[pattern.place], dynamic.index[rows]) for pattern in ordered])
+    return found, cells
+
+
+def _pattern(tile: Tile | DramTile, is_write: bool) -> _Pattern:
+    size = size_bytes(tile.dtype)
+    run, dims = size, []
+    for step, count in reversed(tile.dims):
+        if count == 1 or step == 0:
+            continue
+        if step * size == run and not dims:
+            run *= count
+        else:
+            dims.append((step * size, count))
+    return _Pattern(tile, is_write, 1 if isinstance(tile, Tile) else size, run, tuple(reversed(dims)))
+
+
+def _cells(place: Place, size: int, program: Program, device: Device) -> Cells:
+    if isinstance(place, int):
+        return Cells(1, -(-program.tensors[place].size_bytes // size), size)
+    total = device.sbuf_bytes_per_partition if place == "sbuf" else device.psum_bytes_per_partition
+    return Cells(-(-device.partitions // GROUP), -(-total // size), size)
+
+
+def _footprint(pattern: _Pattern, cells: Cells, index: np.ndarray) -> Footprint:
+    tile, size = pattern.tile, cells.cell_bytes
+    start = affine_at(tile.offset, index) * pattern.unit // size
+    groups = 1
+    if isinstance(tile, Tile):
+        start = start + affine_at(_in_groups(tile.partition), index) * cells.count
+        groups = -(-tile.partitions // GROUP)
+    shape = (groups, *(count for _, count in pattern.dims), pattern.run // size)
+    strides = (cells.count, *(step // size for step, _ in pattern.dims), 1)
+    return Footprint(pattern.place, pattern.is_write, shape, strides, start.tolist())
+
+
+def _in_groups(partition: Affine) -> Affine:
+    terms = tuple((depth, step // GROUP) for depth, step in partition.terms)
+    return Affine(partition.base // GROUP, terms, partition.phase // GROUP, partition.wrap // GROUP)

@@ -1,0 +1,61 @@
+"""`relay.build`: from a module and its weights to a library."""
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import Any, TypeAlias
+
+import numpy as np
+import tvm
+
+from tvm_neuron import build as compiler
+from tvm_neuron.errors import ModelError
+from tvm_neuron.relay.factory import ExecutorFactory
+from tvm_neuron.runtime import FACTORY_ENTRY, make_module
+
+TargetLike: TypeAlias = Any
+"""A tag, a dictionary made from one, or a `tvm.target.Target`."""
+
+
+def build(
+    ir_mod: tvm.IRModule,
+    target: TargetLike | None = "neuron",
+    target_host: TargetLike | None = None,
+    executor: Any = None,
+    runtime: Any = None,
+    workspace_memory_pools: Any = None,
+    constant_memory_pools: Any = None,
+    params: Mapping[str, tvm.runtime.Tensor | np.ndarray] | None = None,
+    mod_name: str = "default",
+    *,
+    options: compiler.BuildOptions | None = None,
+) -> ExecutorFactory:
+    """Compile `ir_mod` with its weights bound; the signature of TVM 0.18's `relay.build`.
+
+    `target` is a Neuron target (`neuron`, `neuron/inf2`, ...). The arguments from `target_host` to
+    `constant_memory_pools` are accepted and change nothing: the CPU parts are built for this machine, the executor
+    is the graph executor. `options` is ours: see `BuildOptions`; its device gives way to the target's.
+
+    Raises ModelError (bad params or target), PlacementError, DeviceError, CompileError.
+    """
+    chosen = _as_target(target)
+    with compiler.build_options(options) if options is not None else nullcontext():
+        wanted = compiler.options_of_target(chosen)
+    weights = {name: _as_tensor(value) for name, value in (params or {}).items()}
+    executable = compiler.build(ir_mod, weights, wanted)
+    root = make_module({FACTORY_ENTRY: mod_name.encode()})
+    root.import_module(executable.mod)
+    return ExecutorFactory(ir_mod, chosen, root, mod_name)
+
+
+def _as_target(target: TargetLike | None) -> tvm.target.Target:
+    """The one target of a build; Relay also allowed a dictionary from device types to targets."""
+    if isinstance(target, Mapping) and len(target) == 1 and not {"kind", "tag"} & set(target):
+        target = next(iter(target.values()))
+    chosen = target if isinstance(target, tvm.target.Target) else tvm.target.Target(target or "neuron")
+    if not compiler.is_neuron(chosen):
+        raise ModelError(f"target {chosen} is no Neuron target; use 'neuron' or 'neuron/' with inf1, inf2 or trn1")
+    return chosen
+
+
+def _as_tensor(value: tvm.runtime.Tensor | np.ndarray) -> tvm.runtime.Tensor:
+    return value if isinstance(value, tvm.runtime.Tensor) else tvm.runtime.tensor(np.asarray(value))

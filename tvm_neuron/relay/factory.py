@@ -1,0 +1,64 @@
+"""What `relay.build` returns: the library, before it is given a device."""
+
+import json
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import tvm
+
+from tvm_neuron.relay.pack import pack_imports
+from tvm_neuron.runtime import manifest
+
+
+class ExecutorFactory:
+    """A compiled library; `factory["default"](device)` gives an executor for `graph_executor.GraphModule`."""
+
+    def __init__(self, ir_mod: tvm.IRModule, target: tvm.target.Target, module: tvm.runtime.Module, name: str) -> None:
+        self.ir_mod = ir_mod
+        self.target = target
+        self.module = module
+        self.libmod_name = name
+
+    def __getitem__(self, name: str) -> Any:
+        return self.module[name]
+
+    def __iter__(self) -> Iterator[Any]:
+        """The triple `graph, lib, params` of scripts older than TVM 0.7."""
+        warnings.warn("unpacking the result of relay.build is deprecated; use it as one library", stacklevel=2)
+        return iter((self.get_graph_json(), self.get_lib(), self.get_params()))
+
+    def export_library(self, file_name: str | os.PathLike[str], **kwargs: Any) -> None:
+        """Write the library as a shared object, whole or not at all; `kwargs` are those of TVM's `export_library`."""
+        path = Path(file_name)
+        is_plain = sys.platform == "linux" and path.suffix == ".so"
+        options = ({"fpack_imports": pack_imports} if is_plain else {}) | kwargs
+        with tempfile.TemporaryDirectory(dir=path.absolute().parent) as folder:
+            written = Path(folder, path.name)
+            self.module.export_library(str(written), **options)
+            os.replace(written, path)
+
+    def get_params(self) -> dict[str, tvm.runtime.Tensor]:
+        """No weights: they are compiled into the library."""
+        return {}
+
+    @property
+    def params(self) -> dict[str, tvm.runtime.Tensor]:
+        """The same as `get_params()`."""
+        return self.get_params()
+
+    def get_lib(self) -> tvm.runtime.Module:
+        """The runtime module."""
+        return self.module
+
+    def get_executor_config(self) -> str:
+        """What is known of the library, as JSON text."""
+        return json.dumps(manifest(self.module))
+
+    def get_graph_json(self) -> str:
+        """The same as `get_executor_config()`."""
+        return self.get_executor_config()

@@ -1,0 +1,21 @@
+"""Runs what was compiled: loads libraries and NEFFs, moves tensors, drives the modelled cores.
+
+Importing it is enough to load an exported library in a new process; it imports nothing of the compiler.
+"""
+
+import tvm_ffi
+
+from tvm_neuron.runtime.contents import manifest, neffs
+from tvm_neuron.runtime.crossing import register_errors
+from tvm_neuron.runtime.executor import Executor, factory
+from tvm_neuron.runtime.library import FACTORY_ENTRY, MANIFEST_ENTRY, load_library, make_module
+from tvm_neuron.runtime.program import load
+from tvm_neuron.runtime.report import report
+from tvm_neuron.runtime.version import VERSION
+
+__all__ = ["FACTORY_ENTRY", "MANIFEST_ENTRY", "VERSION", "Executor", "make_module", "manifest", "neffs", "report"]
+
+load_library()
+register_errors()
+tvm_ffi.register_global_func("tvm_neuron.runtime.load", load, override=True)
+tvm_ffi.register_global_func("tvm_neuron.runtime.factory", factory, override=True)

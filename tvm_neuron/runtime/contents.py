@@ -1,0 +1,51 @@
+"""What a compiled library holds besides code: its manifest and its NEFFs, built just now or loaded from a file."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import tvm
+
+from tvm_neuron.errors import NeuronError
+from tvm_neuron.runtime.library import MANIFEST_ENTRY, entry, entry_names
+
+Library = Any
+"""A `tvm.runtime.Module`, an `Executable` of `tvm.compile`, or what `relay.build` returns (it has `.module`)."""
+
+
+def manifest(library: Library) -> dict[str, Any]:
+    """The manifest of `library`: compiler, options, device, placement, subgraphs, inputs and outputs.
+
+    Raises NeuronError when the library was not compiled by tvm_neuron.
+    """
+    for module in _neuron_modules(library):
+        if MANIFEST_ENTRY in entry_names(module):
+            return json.loads(entry(module, MANIFEST_ENTRY))
+    raise NeuronError("this library holds no Neuron manifest: it was not compiled for target 'neuron'")
+
+
+def neffs(library: Library) -> dict[str, bytes]:
+    """The NEFF of each Neuron subgraph by its symbol, in the order in which they run."""
+    found: dict[str, bytes] = {}
+    for module in _neuron_modules(library):
+        found |= {name: entry(module, name) for name in entry_names(module) if not name.startswith("__")}
+    return dict(sorted(found.items(), key=lambda item: (len(item[0]), item[0])))
+
+
+def root_module(library: Library) -> tvm.runtime.Module:
+    """The runtime module behind any of the forms a library comes in."""
+    if isinstance(library, tvm.runtime.Executable):
+        return library.mod
+    module = getattr(library, "module", library)
+    if not isinstance(module, tvm.runtime.Module):
+        raise NeuronError(f"expected a compiled library, got {type(library).__name__}")
+    return module
+
+
+def _neuron_modules(library: Library) -> Iterator[tvm.runtime.Module]:
+    pending = [root_module(library)]
+    while pending:
+        module = pending.pop(0)
+        if module.kind == "neuron":
+            yield module
+        pending.extend(module.imports)

@@ -1,0 +1,15 @@
+"""`tvm_neuron.report`: what a compiled library costs, from its manifest and its NEFFs."""
+
+from tvm_neuron import neff
+from tvm_neuron.profile import Report, make_report
+from tvm_neuron.runtime.contents import Library, manifest, neffs
+
+
+def report(library: Library) -> Report:
+    """The report of a library, built just now or loaded from a file.
+
+    Raises NeuronError when it was not compiled by tvm_neuron, NeffError when a NEFF in it can't be read.
+    """
+    described = manifest(library)
+    placement = [neff.Placement(**row) for row in described["placement"]]
+    return make_report(placement, [neff.read(data) for data in neffs(library).values()], described["device"])

@@ -1,0 +1,79 @@
+"""dense_weights: the constant factors of a contraction as one dense array [K, *steps, M], whatever the grouping."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_neuron.schedule.evaluate import evaluate
+from tvm_neuron.schedule.expr import Apply, Axis, Expr, axes_of
+from tvm_neuron.schedule.linear import Linear
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Dense:
+    """Weights [K, *steps, M] for partitions `first`, `first` + 1, ...; `has_zeros` where groups leave blocks empty."""
+
+    weights: Array
+    first: int
+    has_zeros: bool
+
+
+def dense_weights(
+    constants: Sequence[Expr], depth: Linear, rows: Linear, steps: tuple[Axis, ...], data_extent: int
+) -> Dense | None:
+    """weights[k, *steps, m] = the product of the constants where the block reads partition k and writes channel m.
+
+    Groups become a block diagonal, permuted channels permuted rows; what is never read together is zero. None if the
+    constants depend on other axes than those of `depth`, `rows` and `steps`.
+    """
+    row_axes = _by_radix(rows)
+    depth_axes = [axis for axis in _by_radix(depth) if axis not in row_axes]
+    known = {*row_axes, *depth_axes, *steps}
+    if any(axis not in known and axis.extent > 1 for part in constants for axis in axes_of(part)):
+        return None
+    grid_axes = [*depth_axes, *steps, *row_axes]
+    product = reduce(lambda a, b: Apply("multiply", (a, b)), constants)
+    grid = np.broadcast_to(evaluate(product, grid_axes), [axis.extent for axis in grid_axes])
+    span = rows.span[1] - rows.span[0] + 1
+    step_shape = tuple(axis.extent for axis in steps)
+    low, high = max(depth.span[0], 0), min(depth.span[1], data_extent - 1)
+    extent = high - low + 1
+    is_plain = _counts_all(depth, extent) and _counts_all(rows, span) and low == depth.const
+    if is_plain and not set(row_axes) & set(depth.terms):
+        return Dense(grid.reshape(extent, *step_shape, span), low, False)
+    return Dense(_scatter(grid, grid_axes, depth + Linear(-low), rows, steps, (extent, span)), low, True)
+
+
+def _scatter(
+    grid: Array, axes: list[Axis], depth: Linear, rows: Linear, steps: tuple[Axis, ...], shape: tuple[int, int]
+) -> Array:
+    outer = [axis for axis in axes if axis not in steps]
+    values = np.moveaxis(grid, [axes.index(axis) for axis in steps], range(-len(steps), 0)) if steps else grid
+    extents = [axis.extent for axis in outer]
+    k = np.broadcast_to(evaluate(depth.expr(), outer), extents).ravel()
+    m = np.broadcast_to(evaluate(rows.expr(), outer), extents).ravel() - rows.span[0]
+    flat = values.reshape(k.size, *(axis.extent for axis in steps))
+    used = (k >= 0) & (k < shape[0])  # padding is read through: what lies outside is zero
+    dense = np.zeros((*shape, *flat.shape[1:]), np.float32)
+    np.add.at(dense, (k[used], m[used]), flat[used])
+    return np.moveaxis(dense, 1, -1)
+
+
+def _by_radix(part: Linear) -> list[Axis]:
+    return sorted(part.terms, key=lambda axis: -part.terms[axis])
+
+
+def _counts_all(part: Linear, extent: int) -> bool:
+    """Whether the index runs once through `extent` values, its axes counting in mixed radix."""
+    size = 1
+    for axis in reversed(_by_radix(part)):
+        if part.terms[axis] != size:
+            return False
+        size *= axis.extent
+    return size == extent

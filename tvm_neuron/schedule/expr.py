@@ -1,0 +1,84 @@
+"""Scalar and index expressions as plain values: what a kernel computes at one point of its iteration space."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tvm_neuron.schedule.graph import Tensor
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Axis:
+    """One loop of a block: it runs over [0, extent). Axes are told apart by identity."""
+
+    name: str
+    extent: int
+    is_reduction: bool = False
+
+    def __repr__(self) -> str:
+        return f"{self.name}:{self.extent}{'r' if self.is_reduction else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Num:
+    """A constant."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The value of an axis."""
+
+    axis: Axis
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """An element of a tensor."""
+
+    tensor: "Tensor"
+    indices: tuple["Expr", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An operation; `op` is an ALU operation, an activation function, or one of floordiv, floormod, select, and, not."""
+
+    op: str
+    args: tuple["Expr", ...]
+
+
+Expr = Num | Index | Load | Apply
+
+
+def rewrite(expr: Expr, leaf: Callable[[Num | Index | Load], Expr]) -> Expr:
+    """The expression with every leaf replaced; the indices of loads are rewritten first."""
+    if isinstance(expr, Apply):
+        return Apply(expr.op, tuple(rewrite(arg, leaf) for arg in expr.args))
+    if isinstance(expr, Load):
+        return leaf(Load(expr.tensor, tuple(rewrite(index, leaf) for index in expr.indices)))
+    return leaf(expr)
+
+
+def replace_axes(expr: Expr, by: Mapping[Axis, Expr]) -> Expr:
+    """The expression with axes replaced by expressions."""
+    return rewrite(expr, lambda leaf: by.get(leaf.axis, leaf) if isinstance(leaf, Index) else leaf)
+
+
+def loads(expr: Expr) -> Iterator[Load]:
+    """Every load outside of indices."""
+    if isinstance(expr, Load):
+        yield expr
+    elif isinstance(expr, Apply):
+        for arg in expr.args:
+            yield from loads(arg)
+
+
+def axes_of(expr: Expr) -> Iterator[Axis]:
+    """Every axis that occurs, in indices too."""
+    if isinstance(expr, Index):
+        yield expr.axis
+    for part in expr.args if isinstance(expr, Apply) else expr.indices if isinstance(expr, Load) else ():
+        yield from axes_of(part)

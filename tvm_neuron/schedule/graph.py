@@ -1,0 +1,92 @@
+"""Tensor, Block, Graph: a subgraph as loop nests over tensors, the one form from which everything is scheduled."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_neuron.program import Origin
+from tvm_neuron.schedule.expr import Axis, Expr, Load, loads
+from tvm_neuron.schedule.linear import Linear, NotLinear, SplitAxis, linear
+
+
+@dataclass(eq=False)
+class Tensor:
+    """A tensor of the subgraph. `value` is set where it is known at compile time; dtype is the model's."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    kind: str = "temp"  # "input", "output" or "temp"
+    value: NDArray[Any] | None = None
+
+    @property
+    def elems(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def __repr__(self) -> str:
+        return f"{self.name}{list(self.shape)}{'c' if self.value is not None else ''}"
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """`output[index] = expr` over all axes, or `output[index] = combine over the reduction axes of expr`, from `init`."""
+
+    origin: Origin
+    axes: tuple[Axis, ...]
+    output: Tensor
+    index: tuple[Expr, ...]
+    expr: Expr
+    combine: str = ""  # "", "add", "max", "min" or "multiply"
+    init: float = 0.0
+
+    @property
+    def spatial(self) -> tuple[Axis, ...]:
+        """Axes that address the output."""
+        return tuple(axis for axis in self.axes if not axis.is_reduction)
+
+    @property
+    def reduction(self) -> tuple[Axis, ...]:
+        """Axes that are combined."""
+        return tuple(axis for axis in self.axes if axis.is_reduction)
+
+    def loads(self) -> list[Load]:
+        """Every element it reads."""
+        return list(loads(self.expr))
+
+    def with_expr(self, expr: Expr) -> "Block":
+        """The same loops around another expression."""
+        return replace(self, expr=expr)
+
+
+@dataclass
+class Graph:
+    """Blocks in an order in which every tensor is whole before it is read."""
+
+    inputs: list[Tensor]
+    outputs: list[Tensor]
+    blocks: list[Block] = field(default_factory=list)
+
+    def writers(self, tensor: Tensor) -> list[Block]:
+        """The blocks that write the tensor, each its part."""
+        return [block for block in self.blocks if block.output is tensor]
+
+    def readers(self, tensor: Tensor) -> list[Block]:
+        """The blocks that read the tensor."""
+        return [block for block in self.blocks if any(load.tensor is tensor for load in block.loads())]
+
+    def tensors(self) -> Iterator[Tensor]:
+        """Inputs and all tensors that blocks write, each once."""
+        seen = dict.fromkeys([*self.inputs, *(block.output for block in self.blocks)])
+        yield from seen
+
+
+def linear_indices(indices: tuple[Expr, ...]) -> tuple[Linear, ...] | None:
+    """The indices as sums of axes, or None if one of them is none."""
+    try:
+        return tuple(linear(index) for index in indices)
+    except (NotLinear, SplitAxis):
+        return None

@@ -1,0 +1,67 @@
+"""Kernel: one scheduled nest: a root (contraction or reduction, or none) and the arithmetic on its way out."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from tvm_neuron.program import Origin
+from tvm_neuron.schedule.expr import Axis, Expr, Load, loads
+from tvm_neuron.schedule.graph import Tensor
+from tvm_neuron.schedule.linear import Linear
+
+ACCUMULATOR = Tensor("accumulator", (), "float32")
+ROOT = Load(ACCUMULATOR, ())  # stands in a kernel's expression for the value of its root
+
+
+@dataclass(frozen=True, eq=False)
+class Contraction:
+    """root[m, *free] = sum over k and steps of weights[k, *steps, m] * data[k + first, *maps(free, steps)]."""
+
+    data: Tensor
+    maps: tuple[Linear, ...]  # per dimension of data but its partition dimension, whose entry is Linear(first)
+    steps: tuple[Axis, ...]
+    weights: NDArray[Any]  # [K, *steps, M] float32; may be a strided view of the model's own array
+    has_zeros: bool  # whole blocks of the weights may be zero and need not be multiplied
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """root[p, *free] = combine over the axes of load."""
+
+    load: Load
+    combine: str
+    axes: tuple[Axis, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """out[*out_maps] = expr(ROOT, loads) for every value of `channel` (the partition axis) and the `free` axes.
+
+    `by_dma` marks a kernel that only moves data in a way no engine can (across partitions, or DRAM to DRAM).
+    """
+
+    origins: tuple[Origin, ...]  # of all that was fused into it; the first is the root's
+    out: Tensor
+    out_maps: tuple[Linear, ...]
+    channel: Axis
+    free: tuple[Axis, ...]
+    expr: Expr
+    root: Contraction | Reduction | None = None
+    by_dma: bool = False
+
+    def operand_loads(self) -> Iterator[Load]:
+        """Loads of the expression from tensors that are known only at run time."""
+        for load in loads(self.expr):
+            if load.tensor is not ACCUMULATOR and load.tensor.value is None:
+                yield load
+
+    def sources(self) -> Iterator[Tensor]:
+        """Every run-time tensor that it reads."""
+        if isinstance(self.root, Contraction):
+            yield self.root.data
+        elif isinstance(self.root, Reduction):
+            yield self.root.load.tensor
+        for load in self.operand_loads():
+            yield load.tensor

@@ -1,0 +1,100 @@
+"""Linear: an index as a sum of axes with whole coefficients, and the way there from div and mod by splitting axes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Num
+
+
+@dataclass(frozen=True)
+class Linear:
+    """`const + sum(coefficient * axis)`."""
+
+    const: int = 0
+    terms: Mapping[Axis, int] = field(default_factory=dict)
+
+    def __add__(self, other: "Linear") -> "Linear":
+        merged = dict(self.terms)
+        for axis, step in other.terms.items():
+            merged[axis] = merged.get(axis, 0) + step
+        return Linear(self.const + other.const, {axis: step for axis, step in merged.items() if step})
+
+    def scaled(self, by: int) -> "Linear":
+        """`by` times it."""
+        return Linear(self.const * by, {axis: step * by for axis, step in self.terms.items()} if by else {})
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Smallest and largest value."""
+        low = self.const + sum(min(0, step * (axis.extent - 1)) for axis, step in self.terms.items())
+        high = self.const + sum(max(0, step * (axis.extent - 1)) for axis, step in self.terms.items())
+        return low, high
+
+    def expr(self) -> Expr:
+        """It as an expression."""
+        total: Expr = Num(self.const)
+        for axis, step in self.terms.items():
+            total = Apply("add", (total, Apply("multiply", (Index(axis), Num(step)))))
+        return total
+
+
+class NotLinear(Exception):
+    """The index is no sum of axes; it must be enumerated."""
+
+
+class SplitAxis(Exception):
+    """The index becomes linear once `axis` is split into `axis // inner` and `axis % inner`."""
+
+    def __init__(self, axis: Axis, inner: int) -> None:
+        super().__init__(axis, inner)
+        self.axis = axis
+        self.inner = inner
+
+
+def linear(expr: Expr) -> Linear:
+    """The expression as a sum of axes.
+
+    Raises:
+        SplitAxis: it would be one if an axis were split.
+        NotLinear: it is none.
+    """
+    match expr:
+        case Num(value):
+            return Linear(int(value))
+        case Index(axis):
+            return Linear(0, {axis: 1} if axis.extent > 1 else {})
+        case Apply("add", (a, b)):
+            return linear(a) + linear(b)
+        case Apply("subtract", (a, b)):
+            return linear(a) + linear(b).scaled(-1)
+        case Apply("multiply", (a, b)):
+            left, right = linear(a), linear(b)
+            if not left.terms:
+                return right.scaled(left.const)
+            if not right.terms:
+                return left.scaled(right.const)
+        case Apply("floordiv" | "floormod" as op, (a, Num(divisor))):
+            quotient, rest = _divide(linear(a), int(divisor))
+            return quotient if op == "floordiv" else rest
+        case Apply("min" | "max" as op, (a, b)):
+            left, right = linear(a), linear(b)
+            low, high = (left + right.scaled(-1)).span
+            if high <= 0:
+                return left if op == "min" else right
+            if low >= 0:
+                return right if op == "min" else left
+    raise NotLinear(str(expr))
+
+
+def _divide(value: Linear, divisor: int) -> tuple[Linear, Linear]:
+    whole = Linear(0, {axis: step // divisor for axis, step in value.terms.items() if step % divisor == 0})
+    rest = Linear(value.const, {axis: step for axis, step in value.terms.items() if step % divisor})
+    low, high = rest.span
+    if low // divisor == high // divisor:
+        shift = low // divisor
+        return whole + Linear(shift), rest + Linear(-shift * divisor)
+    for axis, step in rest.terms.items():
+        inner = divisor // step if step > 0 and divisor % step == 0 else 0
+        if 1 < inner < axis.extent and axis.extent % inner == 0:
+            raise SplitAxis(axis, inner)
+    raise NotLinear(f"{value} // {divisor}")

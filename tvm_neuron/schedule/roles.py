@@ -1,0 +1,39 @@
+"""roles: what a block is (contraction, reduction, map, fill, move) and which axes play which part in it."""
+
+from collections.abc import Iterator
+
+from tvm_neuron.schedule.expr import Apply, Axis, Expr, Load, Num
+from tvm_neuron.schedule.graph import Block, linear_indices
+
+
+def factors(expr: Expr) -> Iterator[Expr]:
+    """The factors of a product."""
+    if isinstance(expr, Apply) and expr.op == "multiply":
+        for arg in expr.args:
+            yield from factors(arg)
+    else:
+        yield expr
+
+
+def data_factor(block: Block) -> Load | None:
+    """The one factor of a sum of products that is known only at run time, the others being constants."""
+    if block.combine != "add":
+        return None
+    varying = [part for part in factors(block.expr) if not _is_constant(part)]
+    return varying[0] if len(varying) == 1 and isinstance(varying[0], Load) else None
+
+
+def _is_constant(part: Expr) -> bool:
+    return isinstance(part, Num) or (isinstance(part, Load) and part.tensor.value is not None)
+
+
+def is_constant_contraction(block: Block) -> bool:
+    """Whether the block sums data times weights that are known at compile time, over at least one axis of theirs."""
+    data = data_factor(block)
+    return data is not None and any(isinstance(part, Load) and part is not data for part in factors(block.expr))
+
+
+def load_axes(load: Load) -> list[set[Axis]]:
+    """For each dimension the axes that move along it (all axes where the index is not linear)."""
+    maps = linear_indices(load.indices)
+    return [set(m.terms) for m in maps] if maps is not None else []

@@ -1,0 +1,65 @@
+"""Rule: how one family of blocks becomes a kernel; rules are tried in order and each refusal keeps its reason."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Protocol
+
+from tvm_neuron.errors import CompileError
+from tvm_neuron.hw import Device
+from tvm_neuron.schedule.graph import Block, Tensor
+from tvm_neuron.schedule.kernel import Kernel
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a rule may look at besides the block: the device, and which dimension lies on the partitions."""
+
+    device: Device
+    partition_of: Mapping[Tensor, int]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a rule does not take a block."""
+
+    reason: str
+
+
+class Rule(Protocol):
+    """A rule has a name for reports and one method."""
+
+    name: str
+
+    def apply(self, block: Block, context: Context) -> Kernel | Refusal:
+        """The kernel for the block, or why this rule has none."""
+
+
+def load_rules() -> tuple[Rule, ...]:
+    """All rules of the installed entry points `tvm_neuron.schedules`, in the order of their names, each in its own order.
+
+    Raises:
+        CompileError: none is installed.
+    """
+    found = sorted(entry_points(group="tvm_neuron.schedules"), key=lambda entry: entry.name)
+    rules = tuple(rule for entry in found for rule in entry.load())
+    if not rules:
+        raise CompileError("no schedules are installed: install tvm_neuron with its package tvm_neuron_schedules")
+    return rules
+
+
+def apply_rules(block: Block, rules: Sequence[Rule], context: Context) -> Kernel:
+    """The kernel of the first rule that takes the block.
+
+    Raises:
+        CompileError: all refuse; the message holds each one's reason.
+    """
+    refusals = []
+    for rule in rules:
+        found = rule.apply(block, context)
+        if isinstance(found, Kernel):
+            return found
+        refusals.append(f"{rule.name}: {found.reason}")
+    raise CompileError(
+        f"{block.origin.op} '{block.origin.name}' can't be scheduled on {context.device.name} ({'; '.join(refusals)})"
+    )

@@ -1,0 +1,58 @@
+"""Machine: runs a program's data on the modelled core."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_neuron.hw import Device
+from tvm_neuron.program import Program
+from tvm_neuron.sim.bounds import check_all_bounds
+from tvm_neuron.sim.memory import Memory
+from tvm_neuron.sim.plan import Action, plan
+from tvm_neuron.sim.strict import run_strict
+
+Array = NDArray[Any]
+MODES = ("nest", "step", "strict")
+
+
+class Machine:
+    """One core with a program and its weights; can run any number of times, each on memory that holds nothing yet.
+
+    Modes: "nest" runs whole loop nests at once, "step" one instruction at a time, "strict" the engines' streams side
+    by side in an unfavourable order, DMA as late as it may. A program without races gives the same bits in all three.
+
+    Raises:
+        ProgramError: a tile lies outside its memory, or a weight is missing or not as the tensor table says.
+    """
+
+    def __init__(self, program: Program, device: Device, weights: Mapping[str, Array]) -> None:
+        check_all_bounds(program, device)
+        self.program = program
+        self.memory = Memory(device, program.tensors, weights)
+        self._plans: dict[str, list[Action]] = {}
+
+    def run(self, inputs: Mapping[str, Array], mode: str = "nest", seed: int = 0) -> dict[str, Array]:
+        """The output tensors for `inputs`; `seed` varies the order in which "strict" lets the engines run.
+
+        Raises:
+            InputError: an input is missing, superfluous or not as the tensor table says.
+            ProgramError: in "strict" mode, the engines wait for each other without end.
+        """
+        if mode not in MODES:
+            raise ValueError(f"mode '{mode}' is none of {', '.join(MODES)}")
+        self.memory.reset(inputs)
+        with np.errstate(all="ignore"):
+            if mode == "strict":
+                run_strict(self.program, self.memory, seed)
+            else:
+                for action in self.plan(mode):
+                    action.run(self.memory, ())
+        return self.memory.outputs()
+
+    def plan(self, mode: str = "nest") -> list[Action]:
+        """How `mode` takes the program apart; made once."""
+        if mode not in self._plans:
+            self._plans[mode] = plan(self.program.body, self.memory.pitch_bytes, mode == "nest")
+        return self._plans[mode]

@@ -1,0 +1,89 @@
+"""Memory: SBUF, PSUM and the DRAM tensors as bytes; what was never written is NaN."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_neuron.errors import InputError, ProgramError
+from tvm_neuron.hw import Device
+from tvm_neuron.isa.dtypes import DTYPES
+from tvm_neuron.program import DramTensor
+from tvm_neuron.sim.access import Access
+
+Array = NDArray[Any]
+# Partitions lie this much further apart than their size: a power of two would put a column of one byte range into one
+# set of the host's cache.
+_PITCH_PAD_BYTES = 64
+_NAN_BYTE = 0xFF  # NaN in bfloat16, float16 and float32
+
+
+class Memory:
+    """Bytes of one core's memories. Weights are bound where they lie, never copied.
+
+    Raises:
+        ProgramError: a weight is missing or doesn't have the tensor's dtype and shape.
+    """
+
+    def __init__(self, device: Device, tensors: Sequence[DramTensor], weights: Mapping[str, Array]) -> None:
+        self.tensors = tuple(tensors)
+        self.pitch_bytes = {
+            "sbuf": device.sbuf_bytes_per_partition + _PITCH_PAD_BYTES,
+            "psum": device.psum_bytes_per_partition + _PITCH_PAD_BYTES,
+        }
+        self._bytes: dict[str | int, NDArray[np.uint8]] = {
+            space: np.empty(device.partitions * pitch, np.uint8) for space, pitch in self.pitch_bytes.items()
+        }
+        for index, tensor in enumerate(self.tensors):
+            if tensor.kind == "weight":
+                self._bytes[index] = _flat(tensor, weights)
+            else:
+                self._bytes[index] = np.empty(tensor.size_bytes, np.uint8)
+
+    def reset(self, inputs: Mapping[str, Array]) -> None:
+        """Forgets everything but the weights, and takes the inputs.
+
+        Raises:
+            InputError: an input is missing, superfluous, or doesn't have the tensor's dtype and shape.
+        """
+        names = [tensor.name for tensor in self.tensors if tensor.kind == "input"]
+        if extra := sorted(set(inputs) - set(names)):
+            raise InputError(f"the program has no input '{extra[0]}'; its inputs are {', '.join(names)}")
+        for place, memory in self._bytes.items():
+            if isinstance(place, str) or self.tensors[place].kind in ("output", "scratch"):
+                memory.fill(_NAN_BYTE)
+        for index, tensor in enumerate(self.tensors):
+            if tensor.kind == "input":
+                self._bytes[index][:] = _flat(tensor, inputs)
+
+    def outputs(self) -> dict[str, Array]:
+        """Copies of the output tensors."""
+        return {
+            tensor.name: self._bytes[index].copy().view(DTYPES[tensor.dtype]).reshape(tensor.shape)
+            for index, tensor in enumerate(self.tensors)
+            if tensor.kind == "output"
+        }
+
+    def view(self, access: Access, address: int, lead: tuple[tuple[int, int], ...] = ()) -> Array:
+        """The bytes of `access` from `address` on as an array; `lead` are (count, step) of loops as leading axes."""
+        shape = (*(count for count, _ in lead), *access.shape)
+        strides = (*(step for _, step in lead), *access.strides)
+        return np.ndarray(shape, access.dtype, self._bytes[access.place], address, strides)
+
+
+def _flat(tensor: DramTensor, values: Mapping[str, Array]) -> NDArray[np.uint8]:
+    """The bytes of the array given for `tensor`."""
+    refuse = InputError if tensor.kind == "input" else ProgramError
+    if tensor.name not in values:
+        raise refuse(f"{tensor.kind} '{tensor.name}' is missing; the program needs {_signature(tensor)}")
+    value = values[tensor.name]
+    if value.dtype != DTYPES[tensor.dtype] or tuple(value.shape) != tuple(tensor.shape):
+        raise refuse(
+            f"{tensor.kind} '{tensor.name}' is {value.dtype}{list(value.shape)}; the program needs {_signature(tensor)}"
+        )
+    return np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+
+
+def _signature(tensor: DramTensor) -> str:
+    return f"{tensor.dtype}{list(tensor.shape)}"

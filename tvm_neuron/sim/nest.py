@@ -1,0 +1,102 @@
+"""Nest: a loop nest that is run at once, its private values, and what of them later instructions may still read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_neuron.program import Loop, Node
+from tvm_neuron.sim.access import Access
+from tvm_neuron.sim.execute import execute, look
+from tvm_neuron.sim.legal import settle
+from tvm_neuron.sim.memory import Memory
+from tvm_neuron.sim.statement import AnyTile, Axis, Statement, make_statement
+
+# Arrays of one piece of a nest. Small enough to stay near the host's cache, large enough for its matrix products.
+_PIECE_BYTES = 32 << 20
+
+
+@dataclass(slots=True)
+class Nest:
+    """Statements in the order of their text, inside one outermost loop."""
+
+    statements: list[Statement]
+    axis: Axis
+    stored: list[Statement] = field(default_factory=list)  # whose private tiles are read outside this nest
+    piece: int = 0  # iterations of the outermost loop that are run at once
+
+    def run(self, memory: Memory, outer: Sequence[int]) -> None:
+        """Runs every iteration; `outer` are the indices of the loops around the nest."""
+        for start in range(0, self.axis.count, self.piece):
+            root = Axis(self.axis.key, self.axis.depth, min(self.piece, self.axis.count - start))
+            values: dict[AnyTile, NDArray[Any]] = {}
+            for statement in self.statements:
+                axes = (root, *statement.axes[1:])
+                execute(statement, memory, (*outer, start, *(0 for _ in axes[1:])), axes, values)
+            for statement in self.stored:
+                axes = (root, *statement.lead[1:])[: len(statement.lead)]
+                indices = (*outer, start, *(0 for _ in statement.counts[len(outer) + 1 :]))
+                _store(statement.target, values[statement.tile], memory, indices, axes)
+
+
+def make_nest(loop: Loop, counts: Sequence[int], pitch_bytes: dict[str, int]) -> Nest | str:
+    """`loop`, which stands in loops that run `counts` times, as a Nest; or what stands in the way."""
+    statements = list(_collect((loop,), tuple(counts), (), (), pitch_bytes))
+    depth = len(counts)
+    if not statements:
+        return "it holds no instruction"
+    if reason := settle(statements, depth):
+        return reason
+    nest = Nest(statements, statements[0].axes[0])
+    nest.piece = _piece(nest, depth)
+    return nest
+
+
+def _collect(
+    body: tuple[Node, ...],
+    counts: tuple[int, ...],
+    axes: tuple[Axis, ...],
+    key: tuple[int, ...],
+    pitch_bytes: dict[str, int],
+):
+    for number, node in enumerate(body):
+        if isinstance(node, Loop):
+            axis = Axis((*key, number), len(counts), node.count)
+            yield from _collect(node.body, (*counts, node.count), (*axes, axis), axis.key, pitch_bytes)
+        else:
+            yield make_statement(node, axes, counts, pitch_bytes)
+
+
+def _piece(nest: Nest, depth: int) -> int:
+    """Iterations of the outermost loop whose arrays fit `_PIECE_BYTES`; all where that loop is summed."""
+    if any(depth in statement.summed for statement in nest.statements):
+        return nest.axis.count
+    total = 0
+    for statement in nest.statements:
+        kept = prod(axis.count for axis in statement.axes if axis.depth not in statement.summed)
+        total += kept * prod(statement.target.shape) * 4
+    return max(1, min(nest.axis.count, nest.axis.count * _PIECE_BYTES // max(1, total)))
+
+
+def _store(access: Access, value: NDArray[Any], memory: Memory, indices: Sequence[int], axes: Sequence[Axis]) -> None:
+    """Leaves in memory what running the iterations one by one would have left there."""
+    if access.is_injective({axis.depth: axis.count for axis in axes}):
+        look(memory, access, indices, axes)[...] = value
+        return
+    # The last value at each address. Loops that don't move it count with their last iteration only.
+    turns = [range(a.count) if access.moves(a.depth) else range(a.count - 1, a.count) for a in axes]
+    last: dict[int, tuple[int, ...]] = {}
+    for turn in product(*turns):
+        where = list(indices)
+        for axis, index in zip(axes, turn, strict=True):
+            where[axis.depth] += index
+        address = access.address(where)
+        last.pop(address, None)  # so that the dict is in the order of the last writes
+        last[address] = turn
+    for address, turn in last.items():
+        place = tuple(index if size > 1 else 0 for index, size in zip(turn, value.shape, strict=False))
+        memory.view(access, address)[...] = value[place]

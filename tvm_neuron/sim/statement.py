@@ -1,0 +1,86 @@
+"""Statement: one instruction inside the loops that are run at once, with its operands resolved to memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tvm_neuron.isa import DramTile, Instruction, Tile
+from tvm_neuron.isa.operand import ScalarKind, TileKind
+from tvm_neuron.sim.access import Access, make_access
+
+AnyTile = Tile | DramTile
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A loop that is run at once. `key` tells it from another loop of the same depth."""
+
+    key: tuple[int, ...]
+    depth: int
+    count: int
+
+
+@dataclass(slots=True)
+class Operand:
+    """What an instruction reads: an immediate, or a tile and where it lies."""
+
+    value: float = 0.0
+    tile: AnyTile | None = None
+    access: Access | None = None
+    is_scalar: bool = False
+    is_private: bool = False  # its value is kept from an earlier statement of the nest
+
+
+@dataclass(slots=True)
+class Statement:
+    """`axes` are the loops of the nest around it, outermost first, `counts` those of all loops around it."""
+
+    instruction: Instruction
+    axes: tuple[Axis, ...]
+    counts: tuple[int, ...]
+    operands: list[Operand]
+    tile: AnyTile
+    target: Access
+    first: tuple[int, ...] | None | bool  # True: a plain write
+    is_private: bool = False
+    summed: tuple[int, ...] = ()  # depths of the loops that an update adds up
+    raw: bool = False  # sources are taken as they lie in memory
+    lead: tuple[Axis, ...] = field(default=())  # the axes of a private value
+
+    @property
+    def is_update(self) -> bool:
+        """Whether it reads what it writes, at least in some iterations."""
+        return self.first is not True
+
+    @property
+    def moves_bits(self) -> bool:
+        """Whether it copies bits, whatever they mean."""
+        same = all(op.tile is not None and op.tile.dtype == self.tile.dtype for op in self.operands)
+        return self.instruction.engine == "dma" and same
+
+
+def make_statement(
+    instruction: Instruction, axes: tuple[Axis, ...], counts: Sequence[int], pitch_bytes: dict[str, int]
+) -> Statement:
+    """Resolves the operands of `instruction`, which stands in loops that run `counts` times."""
+
+    def resolve(tile: AnyTile) -> Access:
+        return make_access(tile, counts, pitch_bytes[tile.space] if isinstance(tile, Tile) else 0)
+
+    operands: list[Operand] = []
+    target: AnyTile | None = None
+    first: tuple[int, ...] | None | bool = True
+    for name, kind in instruction.kinds():
+        value = getattr(instruction, name)
+        if isinstance(kind, ScalarKind):
+            is_tile = isinstance(value, Tile | DramTile)
+            operands.append(Operand(tile=value, access=resolve(value), is_scalar=True) if is_tile else Operand(value))
+        elif isinstance(kind, TileKind) and kind.role == "reads":
+            operands.append(Operand(tile=value, access=resolve(value)))
+        elif isinstance(kind, TileKind):
+            target = value
+            first = getattr(instruction, kind.unless) if kind.role == "updates" else True
+    assert target is not None  # every instruction writes one tile
+    statement = Statement(instruction, axes, tuple(counts), operands, target, resolve(target), first)
+    statement.raw = statement.is_update or statement.moves_bits
+    statement.lead = axes
+    return statement

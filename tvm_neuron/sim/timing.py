@@ -1,0 +1,118 @@
+"""time_program: the modelled time of a program on a device, from each instruction's own cost."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_neuron.hw import Device
+from tvm_neuron.isa import QUEUES, Cost, DramTile
+from tvm_neuron.isa.dtypes import size_bytes
+from tvm_neuron.program import Program
+from tvm_neuron.program.dynamic import Dynamic, expand
+from tvm_neuron.sim.clock import PS_PER_SECOND, Clock, duration_ps, run_clock
+from tvm_neuron.sim.result import Event, OriginTiming, Timing
+
+_ENGINES = ("pe", "act", "pool", "dma")
+_REASONS = (*QUEUES, "dma", "own result")  # in the order of a clock's stalls
+
+
+def time_program(program: Program, device: Device) -> Timing:
+    """What one run takes. It doesn't depend on data, so once per program is enough.
+
+    Raises:
+        ProgramError: the program deadlocks.
+    """
+    dynamic = expand(program)
+    costs = [instruction.cost(device) for instruction in dynamic.statics]
+    return _summary(program, device, dynamic, costs, run_clock(program, device, dynamic, costs))
+
+
+def trace_program(program: Program, device: Device) -> list[Event]:
+    """When each dynamic instruction keeps its engine busy, in program order.
+
+    Raises:
+        ProgramError: the program deadlocks.
+    """
+    dynamic = expand(program)
+    clock = run_clock(program, device, dynamic, [instruction.cost(device) for instruction in dynamic.statics])
+    names = [program.origins[instruction.origin].name for instruction in dynamic.statics]
+    return [
+        Event(dynamic.statics[number].queue, start, end, dynamic.statics[number].mnemonic, names[number])
+        for number, start, end in zip(dynamic.number.tolist(), clock.start.tolist(), clock.end.tolist(), strict=True)
+    ]
+
+
+def _summary(program: Program, device: Device, dynamic: Dynamic, costs: Sequence[Cost], clock: Clock) -> Timing:
+    times = np.bincount(dynamic.number, minlength=len(dynamic.statics))
+    macs = sum(cost.macs * int(count) for cost, count in zip(costs, times, strict=True))
+    busy = np.bincount(dynamic.queue, clock.end - clock.start, len(QUEUES)).astype(np.int64)
+    read, written, by_kind = _dram_traffic(program, dynamic, times)
+    possible = device.peak_macs_per_second * clock.total / PS_PER_SECOND
+    return Timing(
+        total_ps=clock.total,
+        cycles=round(clock.total * device.pe_clock_hz / PS_PER_SECOND),
+        busy_ps={queue: int(busy[code]) for code, queue in enumerate(QUEUES) if busy[code]},
+        stalls_ps=_stalls(clock),
+        origins=_origins(dynamic, clock),
+        instructions=len(dynamic),
+        macs=macs,
+        pe_utilisation=macs / possible if possible else 0.0,
+        dram_read_bytes=read,
+        dram_written_bytes=written,
+        dram_bytes_by_kind=by_kind,
+    )
+
+
+def _stalls(clock: Clock) -> dict[str, dict[str, int]]:
+    stalls = {
+        queue: {reason: ps for reason, ps in zip(_REASONS, clock.stalls[code], strict=True) if ps}
+        for code, queue in enumerate(QUEUES)
+    }
+    return {queue: reasons for queue, reasons in stalls.items() if reasons}
+
+
+def _origins(dynamic: Dynamic, clock: Clock) -> Mapping[int, OriginTiming]:
+    if not len(dynamic):
+        return {}
+    origin = np.array([instruction.origin for instruction in dynamic.statics])[dynamic.number]
+    engine = np.array([_ENGINES.index(instruction.engine) for instruction in dynamic.statics])[dynamic.number]
+    size = int(origin.max()) + 1
+    busy = np.zeros((size, len(_ENGINES)), np.int64)
+    np.add.at(busy, (origin, engine), clock.end - clock.start)
+    start = np.full(size, np.iinfo(np.int64).max)
+    np.minimum.at(start, origin, clock.start)
+    end = np.zeros(size, np.int64)
+    np.maximum.at(end, origin, clock.end)
+    return {
+        number: OriginTiming(_by_engine(busy[number]), int(start[number]), int(end[number]))
+        for number in np.unique(origin).tolist()
+    }
+
+
+def _by_engine(busy: NDArray[np.int64]) -> dict[str, int]:
+    return {engine: int(ps) for engine, ps in zip(_ENGINES, busy, strict=True) if ps}
+
+
+def _dram_traffic(
+    program: Program, dynamic: Dynamic, times: NDArray[np.int64]
+) -> tuple[int, int, Mapping[str, int]]:
+    """(bytes read, bytes written, bytes both ways by kind of tensor)."""
+    read = written = 0
+    by_kind: dict[str, int] = {}
+    for instruction, count in zip(dynamic.statics, times.tolist(), strict=True):
+        for _, kind, tile in instruction.tiles():
+            if isinstance(tile, DramTile):
+                moved = tile.elems * size_bytes(tile.dtype) * count
+                read += moved if kind.role == "reads" else 0
+                written += moved if kind.role == "writes" else 0
+                name = program.tensors[tile.tensor].kind
+                by_kind[name] = by_kind.get(name, 0) + moved
+    return read, written, by_kind
+
+
+def roofline_ps(timing: Timing, program: Program, device: Device) -> int:
+    """No run can be quicker: weights, inputs and outputs once over the DRAM, or all multiply-accumulates at peak rate."""
+    once = sum(tensor.size_bytes for tensor in program.tensors if tensor.kind != "scratch")
+    by_bytes = duration_ps(once, device.dram_bytes_per_second)
+    return max(by_bytes, duration_ps(timing.macs, device.peak_macs_per_second))
