@@ -27,5 +27,4 @@ bench: venv  ## measure, and print the table of BENCHMARKS.md
 
 lint: venv  ## ruff and mypy
 	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
 	$(BIN)/mypy

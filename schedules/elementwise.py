@@ -1,8 +1,9 @@
 """Arithmetic on elements in place (activations, sums, normalisation, fills, copies) runs on the ACT and POOL engines."""
 
-from tvm_neuron.schedule.expr import Axis
+from tvm_neuron.schedule.expr import Apply, Axis, Expr, loads
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.operations import ACTIVATION, ALU
 from tvm_neuron.schedule.rule import Context, Refusal
 
 PARTITION_STEP = 32  # every access starts at a multiple of it
@@ -18,6 +19,9 @@ class ElementwiseRule:
         out_maps = linear_indices(block.index)
         if block.combine or out_maps is None:
             return Refusal("it is no arithmetic on single elements")
+        unknown = _unknown_operation(block.expr)
+        if unknown:
+            return Refusal(f"no engine computes '{unknown}'")
         here = out_maps[context.partition_of[block.output]]
         if len(here.terms) > 1 or any(step != 1 for step in here.terms.values()):
             return Refusal("it writes partitions in a permuted order")
@@ -43,3 +47,12 @@ class ElementwiseRule:
             free=tuple(axis for axis in block.spatial if axis.extent > 1 and axis is not channel),
             expr=block.expr,
         )
+
+
+def _unknown_operation(expr: Expr) -> str:
+    """The first operation on run-time values that no engine has ("" if there is none)."""
+    if not isinstance(expr, Apply) or not any(load.tensor.value is None for load in loads(expr)):
+        return ""
+    if expr.op not in ALU and expr.op not in ACTIVATION:
+        return expr.op
+    return next(filter(None, map(_unknown_operation, expr.args)), "")

@@ -43,7 +43,7 @@ def lower(mod: tvm.IRModule, params: Params | None, options: BuildOptions) -> tv
     options.on_stage("normalise")
     mod = normalize(mod, params)
     options.on_stage("partition")
-    parts = partition(mod, byoc.can_schedule)
+    parts = partition(mod, byoc.scheduler(options))
     if options.must_compile:
         check_must_compile(parts.placements)
     mod = run_codegen(parts, options)

@@ -19,7 +19,7 @@ def relu(shape: list[int | str], **kwargs) -> onnx.ModelProto:
 
 
 def test_no_such_file(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="none.onnx: no such file"):
+    with pytest.raises(ModelError, match=r"none\.onnx: no such file"):
         from_onnx(tmp_path / "none.onnx")
 
 
@@ -64,6 +64,20 @@ def test_unsupported_dtype(dtype: int, name: str) -> None:
     model = relu([1])
     model.graph.input[0].type.tensor_type.elem_type = dtype
     with pytest.raises(ModelError, match=f"input 'x' has dtype {name}, which is not supported"):
+        from_onnx(model)
+
+
+def test_wiring() -> None:
+    model = relu([1])
+    model.graph.node[0].input[0] = "nowhere"
+    with pytest.raises(ModelError, match=r"operator 'r' \(Relu\) reads 'nowhere', which nothing before it makes"):
+        from_onnx(model)
+    model = relu([1])
+    model.graph.output[0].name = "other"
+    with pytest.raises(ModelError, match="output 'other' is made by no operator of the model"):
+        from_onnx(model)
+    del model.graph.output[:]
+    with pytest.raises(ModelError, match="the model has no outputs"):
         from_onnx(model)
 
 

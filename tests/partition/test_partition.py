@@ -1,6 +1,5 @@
 """The cut: flat subgraphs with their constants inside, the rest in main, a row for every operator."""
 
-from collections.abc import Callable
 
 import numpy as np
 import onnx
@@ -15,11 +14,13 @@ from tvm_neuron.frontend import from_onnx, normalize
 from tvm_neuron.frontend.origin import OUTPUTS_ATTR, bindings_of, origin_of
 from tvm_neuron.frontend.sample_models import LIGHT_NETWORKS, light_network
 from tvm_neuron.partition import Match, Partition, Refusal, Verdict, check_must_compile, partition
+from tvm_neuron.partition.constraints import IsConstant
+from tvm_neuron.partition.plan import CanSchedule
 
 SLOW = {"bvlc_alexnet", "densenet121", "vgg19", "zfnet512"}
 
 
-def cut(model: onnx.ModelProto, can_schedule: Callable[[relax.Call], Verdict] | None = None) -> Partition:
+def cut(model: onnx.ModelProto, can_schedule: CanSchedule | None = None) -> Partition:
     mod, params = from_onnx(model)
     return partition(normalize(mod, params), can_schedule)
 
@@ -86,7 +87,7 @@ def test_must_compile_names_every_operator_on_the_cpu() -> None:
 
 
 def test_the_code_generator_may_refuse() -> None:
-    def can_schedule(call: relax.Call) -> Verdict:
+    def can_schedule(call: relax.Call, is_constant: IsConstant) -> Verdict:
         return Refusal("no rule for it") if call.op.name == "relax.sigmoid" else Match()
 
     rows = {row.name: row for row in cut(mixed_model(), can_schedule).placements}
@@ -103,6 +104,24 @@ def test_data_dependent_shapes_stay_on_the_cpu() -> None:
     rows = {row.name: row for row in cut(model).placements}
     assert rows["relu"].where == "neuroncore"
     assert rows["nonzero"].reason == "The size of its result does not depend on the data, as that of nonzero does"
+
+
+def test_a_model_with_a_branch_stays_on_the_cpu_and_says_so() -> None:
+    def branch(op: str) -> onnx.GraphProto:
+        output = helper.make_tensor_value_info(op, TensorProto.FLOAT, [4])
+        return helper.make_graph([helper.make_node(op, ["e"], [op])], op, [], [output])
+
+    nodes = [
+        helper.make_node("Exp", ["x"], ["e"], name="exp"),
+        helper.make_node("ReduceMax", ["e"], ["m"], name="max", keepdims=0),
+        helper.make_node("Cast", ["m"], ["c"], name="cast", to=TensorProto.BOOL),
+        helper.make_node("If", ["c"], ["y"], name="if", then_branch=branch("Relu"), else_branch=branch("Neg")),
+    ]
+    part = cut(make_model(nodes, {"x": [4]}, ["y"]))
+    assert names(part) == ["main"]
+    reasons = {row.name: row.reason for row in part.placements}
+    assert reasons["exp"] == "The model has a branch that data decides (If), so all of it is compiled for the CPU"
+    assert reasons["if"] == "its branch is chosen by data"
 
 
 def test_a_constant_for_both_sides_is_in_each() -> None:

@@ -84,8 +84,16 @@ class Builder:
         return DmaCopy(target, source, 0, origin=len(self.origins) - 1)
 
     def conv(
-        self, name: str, x: Image, y: Image, kernel: int, stride: int, weights_at: int, psum_at: int = 0,
-        residual: Image | None = None, relu: bool = True,
+        self,
+        name: str,
+        x: Image,
+        y: Image,
+        kernel: int,
+        stride: int,
+        weights_at: int,
+        psum_at: int = 0,
+        residual: Image | None = None,
+        relu: bool = True,
     ) -> None:
         """y = relu(conv(x) + bias + residual); weights lie [K, k tile, ky, kx, M], the bias [partition, M tile]."""
         self.origins.append(Origin(name, "nn.conv2d"))
@@ -100,10 +108,18 @@ class Builder:
         bias = self.tensor(f"{name}.bias", "weight", (min(m, 128), y.tiles), "float32")
         bytes_at = lambda dtype, p, at, n: Tile("sbuf", dtype, affine(0), p, affine(at), ((1, n),))  # noqa: E731
         self.body += [
-            DmaCopy(bytes_at(BF16, k, weights_at, elems), DramTile(weight, BF16, affine(0), ((elems, k), (1, elems))), 1,
-                    origin=origin),
-            DmaCopy(bytes_at("float32", min(m, 128), bias_at, y.tiles),
-                    DramTile(bias, "float32", affine(0), ((y.tiles, min(m, 128)), (1, y.tiles))), 1, origin=origin),
+            DmaCopy(
+                bytes_at(BF16, k, weights_at, elems),
+                DramTile(weight, BF16, affine(0), ((elems, k), (1, elems))),
+                1,
+                origin=origin,
+            ),
+            DmaCopy(
+                bytes_at("float32", min(m, 128), bias_at, y.tiles),
+                DramTile(bias, "float32", affine(0), ((y.tiles, min(m, 128)), (1, y.tiles))),
+                1,
+                origin=origin,
+            ),
         ]
         if y.pad:
             self.body.append(Memset(y.whole(), 0.0, origin=origin))
@@ -113,24 +129,42 @@ class Builder:
         part = affine(0, [(1, half)])
         bank = affine(psum_at, [(0, halves * turns * 2048), (1, turns * 2048), (2, 2048)], 0, 8192)
         psum = Tile("psum", "float32", part, half, bank, ((y.width, rows), (1, y.width)))
-        stationary = Tile("sbuf", BF16, affine(0), k, affine(
-            weights_at, [(0, 256), (1, half * 2), (3, taps * m * 2), (4, kernel * m * 2), (5, m * 2)]), ((1, half),))
+        stationary = Tile(
+            "sbuf",
+            BF16,
+            affine(0),
+            k,
+            affine(weights_at, [(0, 256), (1, half * 2), (3, taps * m * 2), (4, kernel * m * 2), (5, m * 2)]),
+            ((1, half),),
+        )
         edge = x.pad - kernel // 2
-        moving = Tile("sbuf", BF16, affine(0), k, affine(
-            x.at + (edge * x.row + edge) * 2,
-            [(2, rows * stride * x.row * 2), (3, x.tile_bytes), (4, x.row * 2), (5, 2)],
-        ), ((stride * x.row, rows), (stride, y.width)))
-        into = lambda image: Tile("sbuf", BF16, part, half, affine(  # noqa: E731
-            image.at + (image.pad * image.row + image.pad) * 2, [(0, image.tile_bytes), (2, rows * image.row * 2)]),
-            ((image.row, rows), (1, image.width)))
+        moving = Tile(
+            "sbuf",
+            BF16,
+            affine(0),
+            k,
+            affine(
+                x.at + (edge * x.row + edge) * 2,
+                [(2, rows * stride * x.row * 2), (3, x.tile_bytes), (4, x.row * 2), (5, 2)],
+            ),
+            ((stride * x.row, rows), (stride, y.width)),
+        )
+
+        def into(image: Image) -> Tile:
+            start = image.at + (image.pad * image.row + image.pad) * 2
+            where = affine(start, [(0, image.tile_bytes), (2, rows * image.row * 2)])
+            return Tile("sbuf", BF16, part, half, where, ((image.row, rows), (1, image.width)))
+
         shift = Tile("sbuf", "float32", part, half, affine(bias_at, [(0, 4)]), ((1, 1),))
         function = "relu" if relu else "copy"
-        matmuls = Loop(x.tiles, (Loop(kernel, (Loop(kernel, (
-            Matmul(stationary, moving, psum, (3, 4, 5), origin=origin),)),)),))
+        matmuls = Loop(
+            x.tiles, (Loop(kernel, (Loop(kernel, (Matmul(stationary, moving, psum, (3, 4, 5), origin=origin),)),)),)
+        )
         tail: list[Node] = [Activation(into(y), psum, 1.0, shift, function, origin=origin)]
         if residual:
-            scratch = Tile("psum", "float32", part, half, affine(
-                psum_at + 8192 - psum_at % 8192, bank.terms, 0, 8192), psum.dims)
+            scratch = Tile(
+                "psum", "float32", part, half, affine(psum_at + 8192 - psum_at % 8192, bank.terms, 0, 8192), psum.dims
+            )
             tail = [
                 ScalarTensorTensor(scratch, psum, into(residual), shift, "add", "add", origin=origin),
                 Activation(into(y), scratch, 1.0, 0.0, function, origin=origin),

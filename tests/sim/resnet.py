@@ -56,9 +56,9 @@ def random_arrays(program: Program, kind: str, seed: int = 0) -> dict[str, np.nd
     """Random values for all tensors of a kind, scaled so that sums stay small."""
     random = np.random.default_rng(seed)
     return {
-        tensor.name: (random.standard_normal(tensor.shape) / (tensor.shape[0] ** 0.5 if kind == "weight" else 1)).astype(
-            DTYPES[tensor.dtype]
-        )
+        tensor.name: (
+            random.standard_normal(tensor.shape) / (tensor.shape[0] ** 0.5 if kind == "weight" else 1)
+        ).astype(DTYPES[tensor.dtype])
         for tensor in program.tensors
         if tensor.kind == kind
     }

@@ -3,8 +3,20 @@
 from hypothesis import strategies as st
 
 from tvm_neuron.isa import (
-    Activation, Affine, DmaCopy, DramTile, Instruction, Matmul, Memset, ScalarTensorTensor, TensorCopy, TensorReduce,
-    TensorTensor, Tile, Transpose, affine,
+    Activation,
+    Affine,
+    DmaCopy,
+    DramTile,
+    Instruction,
+    Matmul,
+    Memset,
+    ScalarTensorTensor,
+    TensorCopy,
+    TensorReduce,
+    TensorTensor,
+    Tile,
+    Transpose,
+    affine,
 )
 from tvm_neuron.program import DramTensor, Loop, Node, Origin, Program
 
@@ -69,7 +81,9 @@ def instructions(draw: st.DrawFn, counts: tuple[int, ...], known: list[Tile]) ->
 
     space = lambda: draw(st.sampled_from(["sbuf", "psum"]))  # noqa: E731
     shape = draw(st.sampled_from([(4, 4), (4, 2, 2)]))
-    kind = draw(st.sampled_from(["matmul", "matmul", "act", "act", "tt", "stt", "copy", "reduce", "set", "dma", "turn"]))
+    kind = draw(
+        st.sampled_from(["matmul", "matmul", "act", "act", "tt", "stt", "copy", "reduce", "set", "dma", "turn"])
+    )
     scalar = draw(st.sampled_from([1.0, 0.5, -0.25])) if draw(st.booleans()) else tile("sbuf", (4, 1))
     match kind:
         case "matmul":
@@ -136,7 +150,10 @@ def programs(draw: st.DrawFn) -> Program:
     dims = ((ELEMS, PARTITIONS), (1, ELEMS))
     dram = [DramTile(index, TENSORS[index].dtype, affine(0), dims) for index in range(4)]
     start: list[Node] = [DmaCopy(sbuf, dram[_IN], 0), DmaCopy(dram[_SCRATCH], dram[_IN], 0), TensorCopy(psum, sbuf)]
-    nests = [Loop(count, draw(bodies((count,), known))) for count in draw(st.lists(st.integers(1, 3), min_size=1, max_size=2))]
+    nests = [
+        Loop(count, draw(bodies((count,), known)))
+        for count in draw(st.lists(st.integers(1, 3), min_size=1, max_size=2))
+    ]
     end: list[Node] = [DmaCopy(dram[_SBUF_OUT], sbuf, 0)]
     if draw(st.booleans()):
         copy = Tile("sbuf", "float32", affine(0), PARTITIONS, affine(1024), ((1, ELEMS),))

@@ -1,5 +1,8 @@
 """Waits that make a hand-written program safe: each instruction waits for all that comes before it."""
 
+from collections.abc import Callable
+from random import Random
+
 from tvm_neuron.isa import QUEUES, Instruction, Wait, affine
 from tvm_neuron.program import Loop, Node, Program
 
@@ -22,7 +25,17 @@ def drop_waits(program: Program, mnemonic: str, origin: int, queue: str) -> Prog
     return program.with_body(_map(program.body, change))
 
 
-def _map(body, change):
+def drop_some_waits(program: Program, random: Random) -> Program:
+    """The program with some of its waits, at random."""
+
+    def change(instruction: Instruction) -> Instruction:
+        kept = tuple(wait for wait in instruction.waits if random.random() < 0.9)
+        return instruction.replace(waits=kept)
+
+    return program.with_body(_map(program.body, change))
+
+
+def _map(body: tuple[Node, ...], change: Callable[[Instruction], Instruction]) -> tuple[Node, ...]:
     return tuple(Loop(n.count, _map(n.body, change)) if isinstance(n, Loop) else change(n) for n in body)
 
 
@@ -38,7 +51,9 @@ def _queues(body: tuple[Node, ...]) -> Counts:
     return total
 
 
-def _serialise(body: tuple[Node, ...], before: Counts, loops: list[Counts], whole: Counts) -> tuple[tuple[Node, ...], Counts]:
+def _serialise(
+    body: tuple[Node, ...], before: Counts, loops: list[Counts], whole: Counts
+) -> tuple[tuple[Node, ...], Counts]:
     """`before` have run when `body` starts for the first time, `loops[d]` run in each iteration of loop d around it."""
     nodes: list[Node] = []
     before = dict(before)

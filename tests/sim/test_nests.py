@@ -26,37 +26,101 @@ def act(to, source) -> Node:
 CASES = {
     "a PSUM ring is private": (True, [Loop(6, (mm(psum(RING), ()), act(sbuf(OUT), psum(RING))))]),
     "one PSUM bank for all turns is private": (True, [Loop(6, (mm(psum(0), ()), act(sbuf(OUT), psum(0))))]),
-    "a sum over an inner loop, then a tail": (True, [Loop(3, (
-        Loop(2, (mm(psum(RING), (1,), affine(0, [(0, 8), (1, 4)])),)),
-        Loop(2, (mm(psum(RING), None, affine(2, [(0, 8), (1, 4)])),)),
-        act(sbuf(OUT), psum(RING)),
-    ))]),
+    "a sum over an inner loop, then a tail": (
+        True,
+        [
+            Loop(
+                3,
+                (
+                    Loop(2, (mm(psum(RING), (1,), affine(0, [(0, 8), (1, 4)])),)),
+                    Loop(2, (mm(psum(RING), None, affine(2, [(0, 8), (1, 4)])),)),
+                    act(sbuf(OUT), psum(RING)),
+                ),
+            )
+        ],
+    ),
     "a sum over the outermost loop": (True, [Loop(5, (mm(psum(0), (0,)),)), act(sbuf(256), psum(0))]),
-    "in place": (True, [Loop(6, (act(sbuf(STEP), sbuf(STEP)), TensorTensor(sbuf(OUT), sbuf(STEP), sbuf(STEP), "add")))]),
-    "the last values of a ring are read later": (True, [
-        Loop(5, (mm(psum(RING), ()), act(sbuf(OUT), psum(RING)))), act(sbuf(320), psum(0)), act(sbuf(328), psum(16)),
-    ]),
+    "in place": (
+        True,
+        [Loop(6, (act(sbuf(STEP), sbuf(STEP)), TensorTensor(sbuf(OUT), sbuf(STEP), sbuf(STEP), "add")))],
+    ),
+    "the last values of a ring are read later": (
+        True,
+        [
+            Loop(5, (mm(psum(RING), ()), act(sbuf(OUT), psum(RING)))),
+            act(sbuf(320), psum(0)),
+            act(sbuf(328), psum(16)),
+        ],
+    ),
     "DMA in a loop": (True, [Loop(4, (DmaCopy(sbuf(OUT), sbuf(STEP), 2),))]),
     "each turn reads what the last wrote": (False, [Loop(5, (act(sbuf(affine(8, [(0, 8)])), sbuf(STEP)),))]),
-    "an inner loop alternates two sums": (False, [Loop(3, (
-        Loop(2, (mm(psum(0), (1,), affine(0, [(0, 8), (1, 4)])), mm(psum(0), None))), act(sbuf(OUT), psum(0)),
-    ))]),
-    "two private tiles in one place": (False, [Loop(3, (
-        mm(psum(0), ()), mm(psum(8), (), affine(4, [(0, 8)])), act(sbuf(OUT), psum(0)),
-    ), ), act(sbuf(320), psum(8))]),
-    "two private tiles, both in use": (False, [Loop(3, (
-        mm(psum(0), ()), mm(psum(8), (), affine(4, [(0, 8)])), act(sbuf(OUT), psum(0)),
-        act(sbuf(affine(288, [(0, 8)])), psum(8)),
-    ))]),
-    "two private tiles, one after the other": (True, [Loop(3, (
-        mm(psum(0), ()), act(sbuf(OUT), psum(0)), mm(psum(8), (), affine(4, [(0, 8)])),
-        act(sbuf(affine(288, [(0, 8)])), psum(8)),
-    ))]),
+    "an inner loop alternates two sums": (
+        False,
+        [
+            Loop(
+                3,
+                (
+                    Loop(2, (mm(psum(0), (1,), affine(0, [(0, 8), (1, 4)])), mm(psum(0), None))),
+                    act(sbuf(OUT), psum(0)),
+                ),
+            )
+        ],
+    ),
+    "two private tiles in one place": (
+        False,
+        [
+            Loop(
+                3,
+                (
+                    mm(psum(0), ()),
+                    mm(psum(8), (), affine(4, [(0, 8)])),
+                    act(sbuf(OUT), psum(0)),
+                ),
+            ),
+            act(sbuf(320), psum(8)),
+        ],
+    ),
+    "two private tiles, both in use": (
+        False,
+        [
+            Loop(
+                3,
+                (
+                    mm(psum(0), ()),
+                    mm(psum(8), (), affine(4, [(0, 8)])),
+                    act(sbuf(OUT), psum(0)),
+                    act(sbuf(affine(288, [(0, 8)])), psum(8)),
+                ),
+            )
+        ],
+    ),
+    "two private tiles, one after the other": (
+        True,
+        [
+            Loop(
+                3,
+                (
+                    mm(psum(0), ()),
+                    act(sbuf(OUT), psum(0)),
+                    mm(psum(8), (), affine(4, [(0, 8)])),
+                    act(sbuf(affine(288, [(0, 8)])), psum(8)),
+                ),
+            )
+        ],
+    ),
     "the sum of the turns before": (False, [Loop(3, (mm(psum(0), None), act(sbuf(OUT), psum(0))))]),
-    "a loop of the same depth, but another": (False, [Loop(2, (
-        Loop(2, (act(sbuf(affine(512, [(1, 8)])), sbuf(affine(0, [(0, 16), (1, 8)]))),)),
-        Loop(2, (act(sbuf(affine(256, [(0, 16), (1, 8)])), sbuf(affine(512, [(1, 8)]))),)),
-    ))]),
+    "a loop of the same depth, but another": (
+        False,
+        [
+            Loop(
+                2,
+                (
+                    Loop(2, (act(sbuf(affine(512, [(1, 8)])), sbuf(affine(0, [(0, 16), (1, 8)]))),)),
+                    Loop(2, (act(sbuf(affine(256, [(0, 16), (1, 8)])), sbuf(affine(512, [(1, 8)]))),)),
+                ),
+            )
+        ],
+    ),
 }
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.sim.small import load, program, psum, sbuf, store, x
+from tests.sim.small import dram, load, program, psum, sbuf, store, x
 from tests.sim.sync import drop_waits, serialise
 from tvm_neuron.errors import InputError, ProgramError
 from tvm_neuron.hw import load_device
@@ -63,10 +63,20 @@ def test_a_missing_wait_changes_the_result_in_strict_mode(mnemonic: str, origin:
 
 
 def test_rows_that_interleave_do_not_race() -> None:
-    left = Activation(sbuf(256).__class__("sbuf", "bfloat16", affine(0), 4, affine(256), ((8, 2), (1, 4))), sbuf(0, 8).__class__(
-        "sbuf", "bfloat16", affine(0), 4, affine(0), ((8, 2), (1, 4))), 1.0, 0.0, "copy", origin=1)
-    right = DmaCopy(left.result.__class__("sbuf", "bfloat16", affine(0), 4, affine(264), ((8, 2), (1, 4))),
-                    left.source.__class__("sbuf", "bfloat16", affine(0), 4, affine(8), ((8, 2), (1, 4))), 2, origin=2)
+    left = Activation(
+        sbuf(256).__class__("sbuf", "bfloat16", affine(0), 4, affine(256), ((8, 2), (1, 4))),
+        sbuf(0, 8).__class__("sbuf", "bfloat16", affine(0), 4, affine(0), ((8, 2), (1, 4))),
+        1.0,
+        0.0,
+        "copy",
+        origin=1,
+    )
+    right = DmaCopy(
+        left.result.__class__("sbuf", "bfloat16", affine(0), 4, affine(264), ((8, 2), (1, 4))),
+        left.source.__class__("sbuf", "bfloat16", affine(0), 4, affine(8), ((8, 2), (1, 4))),
+        2,
+        origin=2,
+    )
     first = Wait("dma0", affine(1), 1)
     check_races(program(load(), left.replace(waits=(first,)), right.replace(waits=(first,))), DEVICE)
 
@@ -81,7 +91,7 @@ def test_engines_that_wait_for_each_other_are_named() -> None:
         Machine(stuck, DEVICE, {}).run(x(), "strict")
     with pytest.raises(ProgramError, match="Deadlock: 'nc_matmul of conv1' on pe"):
         time_program(stuck, DEVICE)
-    with pytest.raises(ProgramError, match="nc_matmul of conv1: .* could wait for ever"):
+    with pytest.raises(ProgramError, match=r"nc_matmul of conv1: .* could wait for ever"):
         verify(stuck, DEVICE)
     with pytest.raises(ProgramError, match="nc_matmul of conv1 waits for 1 completions of act"):
         check_races(stuck, DEVICE)
@@ -108,13 +118,7 @@ def test_out_of_bounds_names_instruction_operator_and_limit() -> None:
     with pytest.raises(ProgramError, match=message):
         verify(far, DEVICE)
     with pytest.raises(ProgramError, match="elements 0 to 160 of tensor 'x', which has 128"):
-        Machine(program(DmaCopy(sbuf(0, 64), dram_rows(), 0)), DEVICE, {})
-
-
-def dram_rows():
-    from tests.sim.small import dram
-
-    return dram(0, 0, 64)
+        Machine(program(DmaCopy(sbuf(0, 64), dram(0, 0, 64), 0)), DEVICE, {})
 
 
 def test_inputs_must_be_as_the_table_says() -> None:

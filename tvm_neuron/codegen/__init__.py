@@ -1,1 +1,1 @@
-"""From a subgraph to a NEFF: kernels, schedules, memory plan, instruction streams."""
+"""From a partitioned function to a NEFF."""

@@ -14,7 +14,7 @@ from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.errors import CompileError, NeuronError
 from tvm_neuron.frontend.origin import bindings_of, origin_of
 from tvm_neuron.hw import load_device
-from tvm_neuron.partition import Verdict
+from tvm_neuron.partition.plan import CanSchedule
 from tvm_neuron.runtime import MANIFEST_ENTRY, make_module
 
 
@@ -60,11 +60,12 @@ def encode_manifest(manifest: dict[str, Any]) -> bytes:
     return json.dumps(manifest, sort_keys=True).encode()
 
 
-def can_schedule(call: relax.Call) -> Verdict:
-    """Whether the code generator can schedule the kernel of `call`; the partition asks this of every call."""
+def scheduler(options: BuildOptions) -> CanSchedule:
+    """What the partition asks of every call: can the code generator schedule its kernel on the chosen device?"""
     from tvm_neuron.codegen import function  # here, since it brings all schedules with it
 
-    return function.can_schedule(call)
+    device = load_device(options.device)
+    return lambda call, is_constant: function.can_schedule(call, is_constant, device)
 
 
 def _compile(func: relax.Function, symbol: str, device: Any, options: BuildOptions) -> bytes:

@@ -39,7 +39,7 @@ def emit_movement(emitter: Emitter, kernel: Kernel) -> None:
         here, there = _fix(maps, fixed), _fix(kernel.out_maps, fixed)
         first = [f + (there[target.partition_dim].const if isinstance(target, OnChip) else 0) for f in firsts[-1:]]
         is_dram = isinstance(source, InDram) and isinstance(target, InDram)
-        parts = [(0, kernel.channel.extent, 1)] if is_dram else runs(kernel.channel.extent, first if outer else firsts)
+        parts = [(0, kernel.channel.extent, 1)] if is_dram else runs(kernel.channel.extent, first if outer else firsts, any_start=True)
         for run in parts:
             emitter.copy(source, here, target, there, kernel.channel, free, run, MOVE_QUEUE)
 

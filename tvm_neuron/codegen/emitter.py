@@ -79,7 +79,7 @@ class Emitter:
         free = [axis for d, axis in enumerate(axes) if d != dim]
         source, target = (dram, chip) if to_chip else (chip, dram)
         queue = LOAD_QUEUE if to_chip else STORE_QUEUE
-        for run in runs(shape[dim], [0]) if shape else []:
+        for run in runs(shape[dim], [0], any_start=True) if shape else []:
             self.copy(source, maps, target, maps, axes[dim], free, run, queue)
 
     def copy(

@@ -9,6 +9,7 @@ from tvm import relax
 from tvm_neuron.allocation.layouts import aligned, dram_strides
 from tvm_neuron.allocation.storage import InDram
 from tvm_neuron.codegen.arithmetic import count_temporaries
+from tvm_neuron.codegen.capability import verdict
 from tvm_neuron.codegen.builder import Builder, Ring
 from tvm_neuron.codegen.emit_contraction import emit_contraction
 from tvm_neuron.codegen.emit_movement import emit_movement
@@ -24,6 +25,8 @@ from tvm_neuron.codegen.tiling import runs
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
 from tvm_neuron.neff import Neff, TensorInfo, write
+from tvm_neuron.partition import Verdict
+from tvm_neuron.partition.constraints import IsConstant
 from tvm_neuron.program import DramTensor, Node, Program
 from tvm_neuron.program.race import check_races
 from tvm_neuron.program.verify import verify
@@ -179,8 +182,6 @@ def _memory_report(program: Program, plan: MemoryPlan, zones: Zones, device: Dev
     }
 
 
-def can_schedule(call: relax.Call) -> Any:
-    """Whether the kernel of a call can be scheduled; see `tvm_neuron.codegen.capability`."""
-    from tvm_neuron.codegen.capability import verdict
-
-    return verdict(call)
+def can_schedule(call: relax.Call, is_constant: IsConstant, device: Device) -> Verdict:
+    """Whether the kernel of a call can be scheduled on the device."""
+    return verdict(call, is_constant, _rules(), device)

@@ -35,11 +35,11 @@ def tile_sizes(free: Sequence[Axis], region: Region, most: int) -> dict[Axis, in
     return sizes
 
 
-def runs(extent: int, firsts: Sequence[int], most: int = PARTITIONS) -> list[Segment]:
+def runs(extent: int, firsts: Sequence[int], most: int = PARTITIONS, any_start: bool = False) -> list[Segment]:
     """Channels [0, extent) in runs that every operand may address, its channel 0 lying on partition `firsts[i]`.
 
     A run stays within a chunk of 128 partitions and starts where its size may start; (start, size, count) repeats
-    every 128 channels.
+    every 128 channels. With `any_start` (DMA) a run may start at any partition.
     """
     pieces: list[tuple[int, int]] = []
     at = 0
@@ -48,7 +48,7 @@ def runs(extent: int, firsts: Sequence[int], most: int = PARTITIONS) -> list[Seg
         for first in firsts:
             start = (first + at) % PARTITIONS
             size = min(size, PARTITIONS - start)
-            while start % partition_start_step(size):
+            while not any_start and start % partition_start_step(size):
                 size = 64 if size > 64 else 32
         pieces.append((at, size))
         at += size

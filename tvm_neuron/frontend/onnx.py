@@ -32,11 +32,13 @@ def from_onnx(
     by name; they are nowhere in the printed module. With `freeze_params` (the default) `main` also refers to them in
     its attribute `params`, so that building needs no `params=`; without it they are inputs until someone binds them.
 
-    Raises ModelError: not an ONNX file, unknown opset, dynamic shape, unsupported dtype or operator.
+    Raises ModelError: not an ONNX file, unknown opset, operators that read what nothing makes, dynamic shape,
+    unsupported dtype or operator.
     """
     proto = onnx_checks.load_model(model)
     version = onnx_checks.check_opset(proto, opset)
     graph = proto.graph
+    onnx_checks.check_wiring(graph)
     onnx_checks.check_dtypes(graph)
     shapes = onnx_checks.check_shapes(graph, shape)
     _check_operators(graph)

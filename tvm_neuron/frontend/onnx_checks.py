@@ -56,6 +56,23 @@ def check_dtypes(graph: onnx.GraphProto) -> None:
             raise ModelError(f"{kind} '{name}' has dtype {found}, which is not supported; supported: {supported}")
 
 
+def check_wiring(graph: onnx.GraphProto) -> None:
+    """Every operator reads values made before it, and every output of the graph is made."""
+    made = {value.name for value in graph.input} | {proto.name for proto in graph.initializer} | {""}
+    for node in graph.node:
+        for name in node.input:
+            if name not in made:
+                raise ModelError(
+                    f"operator '{node.name}' ({node.op_type}) reads '{name}', which nothing before it makes"
+                )
+        made.update(node.output)
+    if not graph.output:
+        raise ModelError("the model has no outputs")
+    for value in graph.output:
+        if value.name not in made:
+            raise ModelError(f"output '{value.name}' is made by no operator of the model")
+
+
 def real_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
     """The inputs without the initializers, which models of IR version 3 list as inputs too."""
     initializers = {proto.name for proto in graph.initializer}

@@ -156,7 +156,7 @@ class NodeByNodeImporter(ONNXGraphImporter):
         origins.update(dict.fromkeys(waiting, last))
 
         def rewrite(binding: relax.Binding) -> relax.Binding:
-            if isinstance(binding, relax.VarBinding) and isinstance(binding.value, relax.Call):
+            if isinstance(binding, relax.VarBinding) and isinstance(binding.value, relax.Call | relax.If):
                 return relax.VarBinding(binding.var, with_origin(binding.value, origins[binding.var]))
             return binding
 

@@ -47,9 +47,11 @@ def origin_of(expr: relax.Expr) -> Origin | None:
     return Origin.decode(source.name) if source is not None else None
 
 
-def with_origin(call: relax.Call, origin: Origin) -> relax.Call:
-    """The same call, carrying `origin`."""
+def with_origin(call: relax.Call | relax.If, origin: Origin) -> relax.Call | relax.If:
+    """The same call (or branch), carrying `origin`."""
     span = tvm.ir.Span(tvm.ir.SourceName(origin.encode()), 0, 0, 0, 0)
+    if isinstance(call, relax.If):
+        return relax.If(call.cond, call.true_branch, call.false_branch, span)
     return relax.Call(call.op, call.args, call.attrs, call.ty_args, span, ret_ty=call.ty)
 
 
@@ -80,7 +82,7 @@ def retag(func: relax.Function) -> relax.Function:
 
     def rewrite(binding: relax.Binding) -> relax.Binding:
         call = binding.value if isinstance(binding, relax.VarBinding) else None
-        if not isinstance(call, relax.Call) or origin_of(call) is not None:
+        if not isinstance(call, relax.Call | relax.If) or origin_of(call) is not None:
             return binding
         return relax.VarBinding(binding.var, with_origin(call, found[binding.var]))
 
@@ -92,15 +94,17 @@ def tag_natively(func: relax.Function) -> relax.Function:
 
     def rewrite(binding: relax.Binding) -> relax.Binding:
         call = binding.value if isinstance(binding, relax.VarBinding) else None
-        if not isinstance(call, relax.Call) or origin_of(call) is not None:
+        if not isinstance(call, relax.Call | relax.If) or origin_of(call) is not None:
             return binding
         return relax.VarBinding(binding.var, with_origin(call, Origin(binding.var.name, op_name(call))))
 
     return rewrite_bindings(func, rewrite)
 
 
-def op_name(call: relax.Call) -> str:
+def op_name(call: relax.Call | relax.If) -> str:
     """The name of what `call` calls, without the `relax.` in front: `nn.conv2d`."""
+    if isinstance(call, relax.If):
+        return "if"
     name = getattr(call.op, "name", None) or getattr(call.op, "name_hint", None) or "call"
     return str(name).removeprefix("relax.")
 

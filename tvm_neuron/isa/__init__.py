@@ -27,7 +27,25 @@ if len(BY_OPCODE) != len(ISA) or len(BY_MNEMONIC) != len(ISA):
     raise TypeError("two instructions share an opcode or a mnemonic")
 
 __all__ = [
-    "BY_MNEMONIC", "BY_OPCODE", "ISA", "QUEUES", "Activation", "Affine", "Cost", "DmaCopy", "DramTile", "Instruction",
-    "Matmul", "Memset", "ScalarTensorTensor", "TensorCopy", "TensorReduce", "TensorScalar", "TensorTensor", "Tile",
-    "Transpose", "Wait", "affine",
+    "BY_MNEMONIC",
+    "BY_OPCODE",
+    "ISA",
+    "QUEUES",
+    "Activation",
+    "Affine",
+    "Cost",
+    "DmaCopy",
+    "DramTile",
+    "Instruction",
+    "Matmul",
+    "Memset",
+    "ScalarTensorTensor",
+    "TensorCopy",
+    "TensorReduce",
+    "TensorScalar",
+    "TensorTensor",
+    "Tile",
+    "Transpose",
+    "Wait",
+    "affine",
 ]

@@ -10,7 +10,7 @@ from tvm_neuron.isa.tile import Tile
 
 
 class Activation(Instruction, opcode=0x20, engine="act", mnemonic="activation"):
-    """destination[P, *N] = function(source[P, *N] * scale + bias), scale and bias a number or one for each partition."""
+    """result[P, *N] = function(source[P, *N] * scale + bias), scale and bias a number or one for each partition."""
 
     result: Tile = writes()
     source: Tile = reads()

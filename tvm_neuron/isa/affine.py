@@ -52,7 +52,9 @@ class Affine:
 
     def __str__(self) -> str:
         moving = "".join(f"{step:+d}*i{depth}" for depth, step in self.terms)
-        return f"{self.base}+({self.phase:+d}{moving})%{self.wrap}" if self.wrap else f"{self.base + self.phase}{moving}"
+        return (
+            f"{self.base}+({self.phase:+d}{moving})%{self.wrap}" if self.wrap else f"{self.base + self.phase}{moving}"
+        )
 
     @classmethod
     def parse(cls, text: str) -> "Affine":

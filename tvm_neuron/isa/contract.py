@@ -1,5 +1,6 @@
 """contract: the PE array's arithmetic, for one matmul or for a whole loop nest of them."""
 
+from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
 from typing import Any
@@ -8,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+# Operands and products of summed steps that are made in one go; 4 to 8 MB were the quickest of 1 to 8.
+_GROUP_BYTES = 8 << 20
 
 
 def contract(stationary: Array, moving: Array, summed: tuple[int, ...], old: Array | None = None) -> Array:
@@ -21,7 +24,7 @@ def contract(stationary: Array, moving: Array, summed: tuple[int, ...], old: Arr
     loops = stationary.ndim - 2
     free = moving.shape[loops + 1 :]
     if old is not None:
-        stationary, moving, old = _spread(stationary, moving, old, loops, summed)
+        moving, old = _spread(stationary, moving, old, loops, summed)
     sizes = [max(stationary.shape[axis], moving.shape[axis]) for axis in range(loops)]
     kept = [axis for axis in range(loops) if axis not in summed]
     both = [axis for axis in kept if stationary.shape[axis] > 1 and moving.shape[axis] > 1]
@@ -29,61 +32,66 @@ def contract(stationary: Array, moving: Array, summed: tuple[int, ...], old: Arr
     right = [axis for axis in kept if axis not in both and axis not in left]
 
     m, k = stationary.shape[loops + 1], moving.shape[loops]
-    batch, rows, columns = (prod(sizes[axis] for axis in axes) for axes in (both, left, right))
-    free_axes = range(loops + 1, moving.ndim)
+    batch = prod(sizes[axis] for axis in both)
+    height = prod(sizes[axis] for axis in left) * m
+    width = prod(sizes[axis] for axis in right) * prod(free)
+    left_order = [*summed, *both, loops, *left, loops + 1, *right]
+    right_order = [*summed, *both, loops, *right, *range(loops + 1, moving.ndim), *left]
     total: Array | None = None
-    part: Array | None = None
-    for step in product(*(range(sizes[axis]) for axis in summed)):
-        where = dict(zip(summed, step, strict=True))
-        a = _matrix(_pick(stationary, where, loops), [*both, loops, *left, loops + 1], (batch, k, rows * m))
-        b = _matrix(_pick(moving, where, loops), [*both, loops, *right, *free_axes], (batch, k, columns * prod(free)))
-        if total is None:
-            total = np.matmul(a.swapaxes(-1, -2), b)
-            if old is not None:
-                total = _add_old(total, old, [*both, *left, loops], [*right, *free_axes], rows * m, columns * prod(free))
-        else:
-            part = np.matmul(a.swapaxes(-1, -2), b, out=part)
-            np.add(total, part, out=total)
+    for where in _groups([sizes[axis] for axis in summed], 4 * batch * (k * (height + width) + height * width)):
+        a = _matrices(stationary, summed, where, left_order, (batch, k, height))
+        b = _matrices(moving, summed, where, right_order, (batch, k, width))
+        for part in np.matmul(a.swapaxes(-1, -2), b):
+            if total is not None:
+                np.add(total, part, out=total)
+            elif old is None:
+                total = part
+            else:
+                rows, columns = [*both, *left, loops], [*right, *range(loops + 1, moving.ndim)]
+                part[:, :height, :width] += old.transpose(*summed, *rows, *columns).reshape(batch, height, width)
+                total = part
     assert total is not None  # the product of no loops has one step
-    total = total[:, : rows * m, : columns * prod(free)]
+    total = total[:, :height, :width]
 
-    shape = [sizes[axis] for axis in (*both, *left)] + [m] + [sizes[axis] for axis in right] + list(free)
     order = [*both, *left, loops, *right]
-    spread = total.reshape(shape)
-    places = [order.index(axis) for axis in (*sorted(kept), loops)]
+    spread = total.reshape([m if axis == loops else sizes[axis] for axis in order] + list(free))
+    places = [order.index(axis) for axis in (*kept, loops)]
     spread = spread.transpose(*places, *range(len(order), spread.ndim))
     return spread.reshape([1 if axis in summed else sizes[axis] for axis in range(loops)] + [m, *free])
 
 
-def _spread(
-    stationary: Array, moving: Array, old: Array, loops: int, summed: tuple[int, ...]
-) -> tuple[Array, Array, Array]:
-    """The three with loop axes that agree: `old` follows every kept loop that an operand follows, and the reverse."""
+def _spread(stationary: Array, moving: Array, old: Array, loops: int, summed: tuple[int, ...]) -> tuple[Array, Array]:
+    """`moving` and `old` with loop axes that agree: `old` follows every kept loop that an operand follows, and back."""
     sizes = [max(a, b) for a, b in zip(stationary.shape[:loops], moving.shape[:loops], strict=True)]
     wanted = [1 if axis in summed else max(sizes[axis], old.shape[axis]) for axis in range(loops)]
     follow = [max(moving.shape[axis], wanted[axis] if sizes[axis] == 1 else 1) for axis in range(loops)]
     moving = np.broadcast_to(moving, (*follow, *moving.shape[loops:]))
-    return stationary, moving, np.broadcast_to(old, (*wanted, *old.shape[loops:]))
+    return moving, np.broadcast_to(old, (*wanted, *old.shape[loops:]))
 
 
-def _add_old(total: Array, old: Array, rows: list[int], columns: list[int], height: int, width: int) -> Array:
-    """old + total, where total is [batch, height, width] with a doubled row or column, old as the result will be."""
-    rest = [axis for axis in range(old.ndim) if axis not in rows and axis not in columns]
-    total[:, :height, :width] += old.transpose(*rest, *rows, *columns).reshape(total.shape[0], height, width)
-    return total
+def _groups(sizes: Sequence[int], step_bytes: int) -> Iterator[tuple[slice, ...]]:
+    """All steps of the summed loops in order, as many at a time as `_GROUP_BYTES` hold: a slice of each loop."""
+    room = max(1, _GROUP_BYTES // step_bytes)
+    parts: list[list[slice]] = []
+    for size in reversed(sizes):  # whole inner loops first, then a part of one loop, then step by step
+        turns = max(1, min(size, room))
+        parts.append([slice(start, min(start + turns, size)) for start in range(0, size, turns)])
+        room = room // size if turns == size else 0
+    return product(*reversed(parts))
 
 
-def _pick(operand: Array, where: dict[int, int], loops: int) -> Array:
-    """One step of the summed loops, which stay as axes of size 1."""
-    index = [slice(None)] * loops
-    for axis, step in where.items():
-        at = step if operand.shape[axis] > 1 else 0
-        index[axis] = slice(at, at + 1)
-    return operand[tuple(index)]
-
-
-def _matrix(operand: Array, order: list[int], shape: tuple[int, int, int]) -> Array:
-    """The operand as float32 matrices [batch, K, columns]; a single column is doubled, see `contract`."""
-    rest = [axis for axis in range(operand.ndim) if axis not in order]
-    matrix = operand.transpose(*rest, *order).astype(np.float32, order="C").reshape(shape)
-    return np.repeat(matrix, 2, axis=2) if shape[2] == 1 else matrix
+def _matrices(
+    operand: Array, summed: Sequence[int], where: Sequence[slice], order: Sequence[int], shape: tuple[int, int, int]
+) -> Array:
+    """Some steps of the operand as float32 [steps, batch, K, columns]; a single column is doubled, see `contract`."""
+    steps = [part.stop - part.start for part in where]
+    follows = [operand.shape[axis] > 1 for axis in summed]
+    index = [slice(None)] * operand.ndim
+    for axis, part, follow in zip(summed, where, follows, strict=True):
+        index[axis] = part if follow else slice(None)
+    found = operand[tuple(index)].transpose(order).astype(np.float32, order="C")
+    found = found.reshape(*(step if follow else 1 for step, follow in zip(steps, follows, strict=True)), *shape)
+    if not all(follows):
+        found = np.broadcast_to(found, (*steps, *shape))
+    matrices = found.reshape(-1, *shape)
+    return np.repeat(matrices, 2, axis=3) if shape[2] == 1 else matrices

@@ -25,8 +25,8 @@ class DmaCopy(Instruction, opcode=0x40, engine="dma", mnemonic="dma_copy"):
     def check(self, device: Device) -> None:
         if self.target.shape != self.source.shape or len(self.target.shape) > MAX_DRAM_DIMS:
             raise ProgramError(
-                f"dma_copy: from {list(self.source.shape)} to {list(self.target.shape)}; both sides must have one shape "
-                f"of at most {MAX_DRAM_DIMS} dimensions"
+                f"dma_copy: from {list(self.source.shape)} to {list(self.target.shape)}; both sides must have one "
+                f"shape of at most {MAX_DRAM_DIMS} dimensions"
             )
 
     def compute(self, *sources: Array) -> Array:

@@ -126,7 +126,7 @@ class Instruction:
             for _ in range(data.count(2 * len(QUEUES), "waits"))
         )
         operands = {name: kind.read(data) for name, kind in cls.kinds()}
-        return cls(**operands, origin=origin, waits=waits)
+        return cls(**operands, origin=origin, waits=waits)  # type: ignore[call-arg]
 
     def __str__(self) -> str:
         parts = [self.mnemonic]
@@ -162,4 +162,4 @@ class Instruction:
         missing = sorted(set(kinds) - set(values))
         if missing:
             raise ProgramError(f"{cls.mnemonic}: operand {', '.join(missing)} is missing")
-        return cls(**values, waits=tuple(waits))
+        return cls(**values, waits=tuple(waits))  # type: ignore[call-arg]

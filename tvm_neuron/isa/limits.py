@@ -33,15 +33,17 @@ def is_strided(device: Device, tile: Tile) -> bool:
     return step * size_bytes(tile.dtype) >= device.strided_penalty_bytes
 
 
-def check_tile(tile: Tile, device: Device, counts: tuple[int, ...], who: str) -> None:
+def check_tile(tile: Tile, device: Device, counts: tuple[int, ...], who: str, any_start: bool = False) -> None:
     """Rules for every SBUF or PSUM operand, over all iterations of the loops (running `counts` times).
+
+    `any_start`: the access may start at any partition, as a DMA's can.
 
     Raises:
         ProgramError: outside the memory, a bad start partition, too many dimensions, or over a PSUM bank's edge.
     """
     check_bounds(tile, device, counts, who)
     step = partition_start_step(tile.partitions)
-    if any(part % step for part in _parts(tile.partition, counts)):
+    if not any_start and any(part % step for part in _parts(tile.partition, counts)):
         raise ProgramError(
             f"{who}: {tile.partitions} partitions start at {tile.partition}; "
             f"an access of that many starts at a multiple of {step}"

@@ -71,8 +71,8 @@ class TileKind(Kind):
     spaces: tuple[str, ...] = ("sbuf", "psum")
 
     def write(self, out: Writer, value: Tile | DramTile) -> None:
-        dram = isinstance(value, DramTile)
-        out.uint(_SPACES.index("dram" if dram else value.space) * len(CODES) + CODES.index(value.dtype))
+        space = "dram" if isinstance(value, DramTile) else value.space
+        out.uint(_SPACES.index(space) * len(CODES) + CODES.index(value.dtype))
         if isinstance(value, DramTile):
             out.uint(value.tensor)
         else:

@@ -15,7 +15,7 @@ from tvm_neuron.isa.tile import Tile
 
 
 class Matmul(Instruction, opcode=0x10, engine="pe", mnemonic="nc_matmul"):
-    """psum[M, *N] = (first ? 0 : psum) + stationary[K, M].T @ moving[K, *N], in float32; K <= PE rows, M <= PE columns."""
+    """psum[M, *N] = (first ? 0 : psum) + stationary[K, M].T @ moving[K, *N] in float32; K <= PE rows, M <= columns."""
 
     stationary: Tile = reads("sbuf")
     moving: Tile = reads("sbuf")
@@ -27,8 +27,9 @@ class Matmul(Instruction, opcode=0x10, engine="pe", mnemonic="nc_matmul"):
         n = self.moving.free_elems
         if not 1 <= k <= device.pe_rows or not 1 <= m <= device.pe_columns or not 1 <= n <= device.moving_max_elems:
             raise ProgramError(
-                f"nc_matmul: stationary is {list(self.stationary.shape)}, moving has {n} columns; {device.name} takes "
-                f"[K <= {device.pe_rows}, M <= {device.pe_columns}] and N <= {device.moving_max_elems}: use smaller tiles"
+                f"nc_matmul: stationary is {list(self.stationary.shape)}, moving has {n} columns; {device.name} "
+                f"takes [K <= {device.pe_rows}, M <= {device.pe_columns}] "
+                f"and N <= {device.moving_max_elems}: use smaller tiles"
             )
         if self.moving.partitions != k or self.psum.shape != (m, *self.moving.shape[1:]):
             raise ProgramError(
@@ -38,8 +39,8 @@ class Matmul(Instruction, opcode=0x10, engine="pe", mnemonic="nc_matmul"):
         allowed = MATMUL_DTYPES + (("float32",) if device.fp32_matmul_passes else ())
         if self.stationary.dtype not in allowed or self.moving.dtype not in allowed or self.psum.dtype != "float32":
             raise ProgramError(
-                f"nc_matmul: {self.stationary.dtype} x {self.moving.dtype} -> {self.psum.dtype}; {device.name} multiplies "
-                f"{', '.join(allowed)} and accumulates float32: cast the operands"
+                f"nc_matmul: {self.stationary.dtype} x {self.moving.dtype} -> {self.psum.dtype}; {device.name} "
+                f"multiplies {', '.join(allowed)} and accumulates float32: cast the operands"
             )
 
     def compute(self, *sources: Array) -> Array:

@@ -7,16 +7,16 @@ from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
 from tvm_neuron.isa.functions import ALU, ALU_NAMES, REDUCE, REDUCE_NAMES
 from tvm_neuron.isa.instruction import Array, Instruction
-from tvm_neuron.isa.limits import elementwise_cycles, need_same_shape
+from tvm_neuron.isa.limits import elementwise_cycles, is_strided, need_same_shape
 from tvm_neuron.isa.operand import choice, reads, scalar, uint, writes
 from tvm_neuron.isa.tile import MAX_FREE_DIMS, Tile
 
 
-def _two_source_factor(left: Tile, right: Tile, op: str) -> int:
-    """1 where the operands come from different memories or a bf16 add, subtract or multiply runs in SBUF; else 2."""
+def _two_source_factor(result: Tile, left: Tile, right: Tile, op: str) -> int:
+    """1 where the sources come from different memories, or all is bf16 in SBUF and added or multiplied; else 2."""
     mixed = left.space != right.space
-    quick = left.dtype == right.dtype == "bfloat16" and op in ("add", "subtract", "multiply")
-    return 1 if mixed or quick else 2
+    plain = all((tile.space, tile.dtype) == ("sbuf", "bfloat16") for tile in (result, left, right))
+    return 1 if mixed or (plain and op in ("add", "subtract", "multiply")) else 2
 
 
 class TensorTensor(Instruction, opcode=0x30, engine="pool", mnemonic="tensor_tensor"):
@@ -35,7 +35,7 @@ class TensorTensor(Instruction, opcode=0x30, engine="pool", mnemonic="tensor_ten
         return ALU[self.op](left, right)
 
     def cost(self, device: Device) -> Cost:
-        factor = _two_source_factor(self.left, self.right, self.op)
+        factor = _two_source_factor(self.result, self.left, self.right, self.op)
         tiles = (self.result, self.left, self.right)
         busy = elementwise_cycles(device, self.result.free_elems, *tiles, factor=factor)
         return Cost(busy, device.instruction_latency_cycles)
@@ -85,7 +85,7 @@ class ScalarTensorTensor(Instruction, opcode=0x32, engine="pool", mnemonic="scal
         return ALU[self.op1](ALU[self.op0](left, scalar0), right)
 
     def cost(self, device: Device) -> Cost:
-        factor = _two_source_factor(self.left, self.right, self.op1)
+        factor = _two_source_factor(self.result, self.left, self.right, self.op1)
         tiles = (self.result, self.left, self.right)
         busy = elementwise_cycles(device, self.result.free_elems, *tiles, factor=factor)
         return Cost(busy, device.instruction_latency_cycles)
@@ -109,15 +109,16 @@ class TensorReduce(Instruction, opcode=0x33, engine="pool", mnemonic="tensor_red
 
     def compute(self, *sources: Array) -> Array:
         (source,) = sources
-        reduced = REDUCE[self.op](source, axis=tuple(range(-self.axes, 0)), dtype=np.float32) if self.op in (
-            "add", "multiply"
-        ) else REDUCE[self.op](source, axis=tuple(range(-self.axes, 0)))
+        kept = source.shape[: source.ndim - self.axes]
+        # In one row of memory, whatever the layout was: NumPy's order of adding depends on it.
+        rows = np.ascontiguousarray(source, np.float32).reshape(*kept, -1)
+        reduced = REDUCE[self.op](rows, axis=-1)
         return reduced[..., None] if len(self.source.dims) == self.axes else reduced
 
     def cost(self, device: Device) -> Cost:
         elems = self.source.free_elems
         halved = self.source.dtype == "bfloat16" and self.op in ("add", "max")
-        busy = elementwise_cycles(device, -(-elems // 2) if halved else elems, self.source)
+        busy = (-(-elems // 2) if halved else elems) * (2 if is_strided(device, self.source) else 1)
         return Cost(busy, device.instruction_latency_cycles)
 
 

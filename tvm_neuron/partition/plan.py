@@ -8,10 +8,10 @@ import tvm
 from tvm import relax
 
 from tvm_neuron.frontend.origin import Origin, bindings_of, op_name, origin_of
-from tvm_neuron.partition.constraints import CONSTRAINTS, FOLDABLE, Match, Refusal, Verdict, check
+from tvm_neuron.partition.constraints import CONSTRAINTS, FOLDABLE, IsConstant, Match, Refusal, Verdict, check
 
-CanSchedule = Callable[[relax.Call], Verdict]
-"""Asks the code generator whether it can schedule the kernel of a call; the partition may not import it."""
+CanSchedule = Callable[[relax.Call, IsConstant], Verdict]
+"""Asks the code generator whether it can schedule the kernel of a call, some of whose operands are constants."""
 
 
 class Where(StrEnum):
@@ -79,7 +79,7 @@ def _decide(call: relax.Call, var: relax.Var, plan: Plan, can_schedule: CanSched
     else:
         verdict = check(call, plan.is_constant, CONSTRAINTS)
         if verdict and can_schedule is not None:
-            verdict = can_schedule(call)
+            verdict = can_schedule(call, plan.is_constant)
         place = Where.NEURONCORE
     match verdict:
         case Match():

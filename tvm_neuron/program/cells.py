@@ -1,7 +1,8 @@
 """Footprints: which cells of its memory each operand of a program touches.
 
-A cell is a group of partitions by a number of bytes. Groups of 32 are exact: accesses start at a multiple of 32, so
-two that touch one group both touch its first partition. The bytes are the largest number that divides every address,
+A cell is a group of partitions by a number of bytes. Groups of 32 are exact for engines: their accesses start at a
+multiple of 32, so two that touch one group both touch its first partition. A DMA may start anywhere and is taken to
+touch the whole of its groups. The bytes are the largest number that divides every address,
 step and run of bytes in that memory.
 """
 
@@ -62,9 +63,7 @@ class _Pattern:
         return (self.run, *(step for step, _ in self.dims), *(number * self.unit for number in numbers))
 
 
-def footprints(
-    program: Program, device: Device, dynamic: Dynamic
-) -> tuple[list[list[Footprint]], dict[Place, Cells]]:
+def footprints(program: Program, device: Device, dynamic: Dynamic) -> tuple[list[list[Footprint]], dict[Place, Cells]]:
     """The footprints of each static instruction, reads first, and the cells of each memory that is ever written."""
     patterns = [[_pattern(tile, kind.role != "reads") for _, kind, tile in s.tiles()] for s in dynamic.statics]
     written = {pattern.place for group in patterns for pattern in group if pattern.is_write}
@@ -81,7 +80,7 @@ def footprints(
 
 def _pattern(tile: Tile | DramTile, is_write: bool) -> _Pattern:
     size = size_bytes(tile.dtype)
-    run, dims = size, []
+    run, dims = size, list[tuple[int, int]]()
     for step, count in reversed(tile.dims):
         if count == 1 or step == 0:
             continue
@@ -105,7 +104,7 @@ def _footprint(pattern: _Pattern, cells: Cells, index: np.ndarray) -> Footprint:
     groups = 1
     if isinstance(tile, Tile):
         start = start + affine_at(_in_groups(tile.partition), index) * cells.count
-        groups = -(-tile.partitions // GROUP)
+        groups = -(-(tile.partition.base % GROUP + tile.partitions) // GROUP)
     shape = (groups, *(count for _, count in pattern.dims), pattern.run // size)
     strides = (cells.count, *(step // size for step, _ in pattern.dims), 1)
     return Footprint(pattern.place, pattern.is_write, shape, strides, start.tolist())

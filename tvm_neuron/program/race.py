@@ -71,14 +71,17 @@ def _clocks(program: Program, dynamic: Dynamic) -> list[Clock]:
 
 def _message(program: Program, dynamic: Dynamic, tile: Footprint, other: tuple[int, int, str], row: int) -> str:
     queue, position, where = other
-    earlier = dynamic.statics[next(
-        number for number, q, p in zip(dynamic.number, dynamic.queue, dynamic.position, strict=True)
-        if q == queue and p == position - 1
-    )]
+    earlier = dynamic.statics[
+        next(
+            number
+            for number, q, p in zip(dynamic.number, dynamic.queue, dynamic.position, strict=True)
+            if q == queue and p == position - 1
+        )
+    ]
     later = dynamic.statics[dynamic.number[row]]
     place = tile.place.upper() if isinstance(tile.place, str) else f"tensor '{program.tensors[tile.place].name}'"
     return (
-        f"Data race between Op1 '{who(program, earlier)}' and Op2 '{who(program, later)}': both access {place} {where}, "
-        f"Op2 {'writes' if tile.is_write else 'reads'}, and nothing holds it back until Op1 is complete; "
+        f"Data race between Op1 '{who(program, earlier)}' and Op2 '{who(program, later)}': both access {place} "
+        f"{where}, Op2 {'writes' if tile.is_write else 'reads'}, and nothing holds it back until Op1 is complete; "
         f"let it wait for {position} completions of {QUEUES[queue]}"
     )

@@ -60,4 +60,4 @@ class Shadow:
 
 def _window(marks: Marks, tile: Footprint, at: int) -> Marks:
     strides = tuple(step * _SIZE for step in tile.strides)
-    return np.ndarray(tile.shape, np.int32, marks, at * _SIZE, strides)  # type: ignore[arg-type]
+    return np.ndarray(tile.shape, np.int32, marks, at * _SIZE, strides)

@@ -24,9 +24,11 @@ def verify(program: Program, device: Device) -> None:
     for counts, instruction in program.instructions():
         name = who(program, instruction)
         if len(counts) > MAX_LOOP_DEPTH or any(count < 1 for count in counts):
-            raise ProgramError(f"{name}: loops run {list(counts)} times; at most {MAX_LOOP_DEPTH} loops, each at least once")
+            raise ProgramError(
+                f"{name}: loops run {list(counts)} times; at most {MAX_LOOP_DEPTH} loops, each at least once"
+            )
         for operand, kind, tile in instruction.tiles():
-            _check_operand(program, device, counts, f"{name}, operand {operand}", kind, tile)
+            _check_operand(program, device, counts, f"{name}, operand {operand}", kind, tile, instruction.engine == "dma")
         _check_scalars(instruction, name)
         try:
             instruction.check(device)
@@ -37,7 +39,13 @@ def verify(program: Program, device: Device) -> None:
 
 
 def _check_operand(
-    program: Program, device: Device, counts: tuple[int, ...], name: str, kind: TileKind | ScalarKind, tile: Tile | DramTile
+    program: Program,
+    device: Device,
+    counts: tuple[int, ...],
+    name: str,
+    kind: TileKind | ScalarKind,
+    tile: Tile | DramTile,
+    is_dma: bool,
 ) -> None:
     space = tile.space if isinstance(tile, Tile) else "dram"
     spaces = kind.spaces if isinstance(kind, TileKind) else ("sbuf", "psum")
@@ -46,14 +54,16 @@ def _check_operand(
     if kind.role != "reads" and any(step == 0 and count > 1 for step, count in tile.dims):
         raise ProgramError(f"{name}: writes the same bytes more than once through dimensions {tile.dims}")
     if isinstance(tile, Tile):
-        check_tile(tile, device, counts, name)
+        check_tile(tile, device, counts, name, any_start=is_dma)
         return
     tensor = program.tensors[tile.tensor]
     check_dram_bounds(tile, tensor.elems, tensor.name, counts, name)
     if tile.dtype != tensor.dtype:
         raise ProgramError(f"{name}: takes tensor '{tensor.name}' as {tile.dtype}; it is {tensor.dtype}")
     if kind.role != "reads" and tensor.kind not in _WRITABLE:
-        raise ProgramError(f"{name}: writes tensor '{tensor.name}', a {tensor.kind}; only outputs and scratch are written")
+        raise ProgramError(
+            f"{name}: writes tensor '{tensor.name}', a {tensor.kind}; only outputs and scratch are written"
+        )
 
 
 def _check_scalars(instruction: Instruction, name: str) -> None:

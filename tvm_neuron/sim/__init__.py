@@ -6,5 +6,12 @@ from tvm_neuron.sim.timing import roofline_ps, time_program, trace_program
 from tvm_neuron.sim.trace import chrome_trace
 
 __all__ = [
-    "Event", "Machine", "OriginTiming", "Timing", "chrome_trace", "roofline_ps", "time_program", "trace_program",
+    "Event",
+    "Machine",
+    "OriginTiming",
+    "Timing",
+    "chrome_trace",
+    "roofline_ps",
+    "time_program",
+    "trace_program",
 ]

@@ -72,10 +72,11 @@ def make_access(tile: Tile | DramTile, counts: Sequence[int], pitch_bytes: int) 
     """The tile's Access in memory whose partitions are `pitch_bytes` apart, inside loops that run `counts` times."""
     size = size_bytes(tile.dtype)
     strides = tuple(step * size for step, _ in tile.dims)
+    place: str | int
     if isinstance(tile, DramTile):
-        moving, place, shape = [(tile.offset, size)], tile.tensor, tile.shape
+        moving, place = [(tile.offset, size)], tile.tensor
     else:
-        moving, place, shape = [(tile.partition, pitch_bytes), (tile.offset, 1)], tile.space, tile.shape
+        moving, place = [(tile.partition, pitch_bytes), (tile.offset, 1)], tile.space
         strides = (pitch_bytes, *strides)
     base, steps, rings = 0, dict[int, int](), []
     for affine, unit in moving:
@@ -86,4 +87,4 @@ def make_access(tile: Tile | DramTile, counts: Sequence[int], pitch_bytes: int) 
         for depth, step in affine.terms:
             steps[depth] = steps.get(depth, 0) + step * unit
     found = tuple((depth, step) for depth, step in sorted(steps.items()) if step)
-    return Access(place, DTYPES[tile.dtype], shape, strides, base, found, tuple(rings))
+    return Access(place, DTYPES[tile.dtype], tile.shape, strides, base, found, tuple(rings))

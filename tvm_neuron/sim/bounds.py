@@ -19,9 +19,7 @@ def check_all_bounds(program: Program, device: Device) -> None:
         check_instruction_bounds(instruction, program, device, counts)
 
 
-def check_instruction_bounds(
-    instruction: Instruction, program: Program, device: Device, counts: Sequence[int]
-) -> None:
+def check_instruction_bounds(instruction: Instruction, program: Program, device: Device, counts: Sequence[int]) -> None:
     """Checks the operands of one instruction."""
     for name, _, tile in instruction.tiles():
         label = f"{who(program, instruction)}, operand {name}"

@@ -36,7 +36,7 @@ BUS, OWN = len(QUEUES), len(QUEUES) + 1
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Start and end of each dynamic instruction on its engine (a transfer's on the DRAM), and why queues stood still."""
+    """Start and end of each dynamic instruction on its engine (of a transfer: on the DRAM); why queues stood still."""
 
     start: NDArray[np.int64]
     end: NDArray[np.int64]
@@ -63,7 +63,7 @@ def run_clock(program: Program, device: Device, dynamic: Dynamic, costs: list[Co
     """
     state = _State(program, device, dynamic, costs)
     while True:
-        while any([state.run_compute(queue) for queue in _COMPUTE]):
+        while sum(state.run_compute(queue) for queue in _COMPUTE):
             pass
         if not state.run_transfer():
             break
@@ -97,7 +97,12 @@ class _State:
     def run_compute(self, queue: int) -> bool:
         """Runs a compute queue until it waits for something not known yet; whether it ran anything."""
         starts, completed, free = self.starts[queue], self.done[queue], self.free[queue]
-        busy, latency, waits, needs_own = self.busy[queue], self.latency[queue], self.waits[queue], self.needs_own[queue]
+        busy, latency, waits, needs_own = (
+            self.busy[queue],
+            self.latency[queue],
+            self.waits[queue],
+            self.needs_own[queue],
+        )
         done, stalls = self.done, self.stalls[queue]
         before = at = len(starts)
         end = len(busy)

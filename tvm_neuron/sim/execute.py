@@ -15,14 +15,12 @@ Array = NDArray[Any]
 Values = dict[AnyTile, Array]
 
 
-def execute(
-    statement: Statement, memory: Memory, indices: Sequence[int], axes: Sequence[Axis], values: Values
-) -> None:
+def execute(statement: Statement, memory: Memory, indices: Sequence[int], axes: Sequence[Axis], values: Values) -> None:
     """Runs `statement` for all iterations of `axes`, which start at `indices`; private values are kept in `values`."""
     instruction = statement.instruction
     sources = [_read(operand, statement, memory, indices, axes, values) for operand in statement.operands]
     if statement.is_update:
-        fresh = statement.first is not None and not any(indices[loop] for loop in statement.first)  # type: ignore[union-attr]
+        fresh = statement.first is not None and not any(indices[loop] for loop in statement.first)
         old = None if fresh else _old(statement, memory, indices, axes, values)
         summed = tuple(place for place, axis in enumerate(axes) if axis.depth in statement.summed)
         result = instruction.accumulate(old, summed, *_every_turn(sources, summed, axes))
@@ -69,9 +67,7 @@ def _read(
     return found
 
 
-def _old(
-    statement: Statement, memory: Memory, indices: Sequence[int], axes: Sequence[Axis], values: Values
-) -> Array:
+def _old(statement: Statement, memory: Memory, indices: Sequence[int], axes: Sequence[Axis], values: Values) -> Array:
     if statement.is_private:
         return _padded(values[statement.tile], len(axes), len(statement.target.shape))
     return look(memory, statement.target, indices, axes).astype(np.float32, copy=False)

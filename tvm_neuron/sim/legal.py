@@ -60,12 +60,9 @@ def _writes_once(statement: Statement, depth: int) -> str:
         return ""
     target, first = statement.target, statement.first
     still = {axis.depth for axis in statement.axes if axis.count > 1 and not target.moves(axis.depth)}
-    if first is True:
-        summed = set[int]()
-    elif first is None:
+    if first is None:
         summed = {axis.depth for axis in statement.axes if not target.moves(axis.depth)}
     else:
-        assert isinstance(first, tuple)
         summed = {loop for loop in first if loop >= depth}
     if not still <= summed or any(target.moves(loop) for loop in summed):
         return f"{statement.tile} is written again and again"

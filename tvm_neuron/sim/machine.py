@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from tvm_neuron.hw import Device
 from tvm_neuron.program import Program
+from tvm_neuron.sim.blas import one_thread
 from tvm_neuron.sim.bounds import check_all_bounds
 from tvm_neuron.sim.memory import Memory
 from tvm_neuron.sim.plan import Action, plan
@@ -43,7 +44,7 @@ class Machine:
         if mode not in MODES:
             raise ValueError(f"mode '{mode}' is none of {', '.join(MODES)}")
         self.memory.reset(inputs)
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), one_thread():
             if mode == "strict":
                 run_strict(self.program, self.memory, seed)
             else:

@@ -1,12 +1,11 @@
 """Nest: a loop nest that is run at once, its private values, and what of them later instructions may still read."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.program import Loop, Node
@@ -62,7 +61,7 @@ def _collect(
     axes: tuple[Axis, ...],
     key: tuple[int, ...],
     pitch_bytes: dict[str, int],
-):
+) -> Iterator[Statement]:
     for number, node in enumerate(body):
         if isinstance(node, Loop):
             axis = Axis((*key, number), len(counts), node.count)

@@ -65,18 +65,14 @@ def as_private(tile: AnyTile, uses: Sequence[Use], depth: int) -> Private | None
 def _home(opening: Statement, depth: int) -> tuple[Axis, ...] | None:
     """The loops that are left of the opening statement's once it has written the whole tile."""
     first = opening.first
-    if first is True:
-        return opening.axes
-    if not isinstance(first, tuple) or any(loop < depth for loop in first):
+    if first is None or any(loop < depth for loop in first):
         return None
     return opening.axes[: len(opening.axes) - sum(axis.depth in first for axis in opening.axes)]
 
 
 def _writes_whole_or_adds(statement: Statement, extra: Sequence[Axis]) -> bool:
     """Whether, over its loops inside the home, it overwrites the tile or adds to it, in every iteration of the home."""
-    if statement.first is True:
-        return not extra
-    return statement.first is None or set(statement.first) == {axis.depth for axis in extra}  # type: ignore[arg-type]
+    return statement.first is None or set(statement.first) == {axis.depth for axis in extra}
 
 
 def _follows(tile: AnyTile, depth: int) -> bool:

@@ -15,7 +15,11 @@ class OriginTiming:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """One run. `stalls_ps[queue][other]` is how long `queue` stood still for `other` ("dma": for its turn at the DRAM)."""
+    """One run.
+
+    `stalls_ps[queue][other]` is how long `queue` stood still for the queue `other`; "dma" means for its turn at the
+    DRAM, "own result" for what it had itself written just before.
+    """
 
     total_ps: int
     cycles: int  # of the PE's clock

@@ -40,16 +40,12 @@ class Statement:
     operands: list[Operand]
     tile: AnyTile
     target: Access
-    first: tuple[int, ...] | None | bool  # True: a plain write
+    is_update: bool  # it reads what it writes, unless `first` holds
+    first: tuple[int, ...] | None  # the condition of that; a plain write is always first
     is_private: bool = False
     summed: tuple[int, ...] = ()  # depths of the loops that an update adds up
     raw: bool = False  # sources are taken as they lie in memory
     lead: tuple[Axis, ...] = field(default=())  # the axes of a private value
-
-    @property
-    def is_update(self) -> bool:
-        """Whether it reads what it writes, at least in some iterations."""
-        return self.first is not True
 
     @property
     def moves_bits(self) -> bool:
@@ -68,7 +64,7 @@ def make_statement(
 
     operands: list[Operand] = []
     target: AnyTile | None = None
-    first: tuple[int, ...] | None | bool = True
+    is_update, first = False, ()
     for name, kind in instruction.kinds():
         value = getattr(instruction, name)
         if isinstance(kind, ScalarKind):
@@ -78,9 +74,10 @@ def make_statement(
             operands.append(Operand(tile=value, access=resolve(value)))
         elif isinstance(kind, TileKind):
             target = value
-            first = getattr(instruction, kind.unless) if kind.role == "updates" else True
+            is_update = kind.role == "updates"
+            first = getattr(instruction, kind.unless) if is_update else ()
     assert target is not None  # every instruction writes one tile
-    statement = Statement(instruction, axes, tuple(counts), operands, target, resolve(target), first)
-    statement.raw = statement.is_update or statement.moves_bits
+    statement = Statement(instruction, axes, tuple(counts), operands, target, resolve(target), is_update, first)
+    statement.raw = is_update or statement.moves_bits
     statement.lead = axes
     return statement

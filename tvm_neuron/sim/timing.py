@@ -94,9 +94,7 @@ def _by_engine(busy: NDArray[np.int64]) -> dict[str, int]:
     return {engine: int(ps) for engine, ps in zip(_ENGINES, busy, strict=True) if ps}
 
 
-def _dram_traffic(
-    program: Program, dynamic: Dynamic, times: NDArray[np.int64]
-) -> tuple[int, int, Mapping[str, int]]:
+def _dram_traffic(program: Program, dynamic: Dynamic, times: NDArray[np.int64]) -> tuple[int, int, Mapping[str, int]]:
     """(bytes read, bytes written, bytes both ways by kind of tensor)."""
     read = written = 0
     by_kind: dict[str, int] = {}
@@ -112,7 +110,7 @@ def _dram_traffic(
 
 
 def roofline_ps(timing: Timing, program: Program, device: Device) -> int:
-    """No run can be quicker: weights, inputs and outputs once over the DRAM, or all multiply-accumulates at peak rate."""
+    """No run is quicker: weights, inputs and outputs once over the DRAM, or all multiply-accumulates at peak rate."""
     once = sum(tensor.size_bytes for tensor in program.tensors if tensor.kind != "scratch")
     by_bytes = duration_ps(once, device.dram_bytes_per_second)
     return max(by_bytes, duration_ps(timing.macs, device.peak_macs_per_second))

@@ -1,0 +1,56 @@
+"""One valid instruction of every class for a given size: [partitions, elements] tiles, contiguous, in `dtype`."""
+
+from collections.abc import Callable
+
+from tvm_neuron.isa import (
+    Activation,
+    DmaCopy,
+    DramTile,
+    Instruction,
+    Matmul,
+    Memset,
+    ScalarTensorTensor,
+    TensorCopy,
+    TensorReduce,
+    TensorScalar,
+    TensorTensor,
+    Tile,
+    Transpose,
+    affine,
+)
+
+
+def sbuf(partitions: int, *shape: int, dtype: str = "bfloat16", at: int = 0) -> Tile:
+    return _tile("sbuf", partitions, shape, dtype, at)
+
+
+def psum(partitions: int, *shape: int, at: int = 0) -> Tile:
+    return _tile("psum", partitions, shape, "float32", at)
+
+
+def _tile(space: str, partitions: int, shape: tuple[int, ...], dtype: str, at: int) -> Tile:
+    dims, step = [], 1
+    for count in reversed(shape):
+        dims.insert(0, (step, count))
+        step *= count
+    return Tile(space, dtype, affine(0), partitions, affine(at), tuple(dims))
+
+
+def dram(*shape: int, dtype: str = "bfloat16") -> DramTile:
+    tile = _tile("sbuf", 1, shape, dtype, 0)
+    return DramTile(0, dtype, affine(0), tile.dims)
+
+
+# By mnemonic: an instruction that works on p partitions with n elements in each.
+EXAMPLES: dict[str, Callable[[int, int], Instruction]] = {
+    "nc_matmul": lambda p, n: Matmul(sbuf(p, 32), sbuf(p, n), psum(32, n), ()),
+    "nc_transpose": lambda p, n: Transpose(psum(min(n, 64), p), sbuf(p, min(n, 64))),
+    "activation": lambda p, n: Activation(sbuf(p, n), psum(p, n), 0.5, sbuf(p, 1), "relu"),
+    "tensor_tensor": lambda p, n: TensorTensor(sbuf(p, n), psum(p, n), sbuf(p, n), "add"),
+    "tensor_scalar": lambda p, n: TensorScalar(sbuf(p, n), sbuf(p, n), sbuf(p, 1), 2.0, "multiply", "add", 0),
+    "scalar_tensor_tensor": lambda p, n: ScalarTensorTensor(sbuf(p, n), sbuf(p, n), psum(p, n), 2.0, "multiply", "add"),
+    "tensor_reduce": lambda p, n: TensorReduce(sbuf(p, n), sbuf(p, n, 4), "add", 1),
+    "tensor_copy": lambda p, n: TensorCopy(sbuf(p, n), psum(p, n)),
+    "memset": lambda p, n: Memset(sbuf(p, n), 0.0),
+    "dma_copy": lambda p, n: DmaCopy(sbuf(p, n), dram(p, n), 0),
+}

@@ -1,0 +1,87 @@
+"""The published instruction costs of NeuronCore-v2, row by row (reference: instruction costs, v2)."""
+
+import pytest
+
+from tests.isa.examples import dram, psum, sbuf
+from tvm_neuron.hw import load_device
+from tvm_neuron.isa import (
+    Activation,
+    DmaCopy,
+    Instruction,
+    Matmul,
+    Memset,
+    TensorCopy,
+    TensorReduce,
+    TensorScalar,
+    TensorTensor,
+    Tile,
+    Transpose,
+    affine,
+)
+
+V2 = load_device("inf2")
+_F = "float32"
+
+
+def matmul(m: int, n: int, dtype: str = "bfloat16") -> Instruction:
+    return Matmul(sbuf(128, m, dtype=dtype), sbuf(128, n, dtype=dtype), psum(m, n), ())
+
+
+def two(left: Tile, right: Tile, op: str = "add") -> Instruction:
+    return TensorTensor(sbuf(128, left.free_elems, dtype=left.dtype), left, right, op)
+
+
+ROWS = {
+    "nc_matmul: max(min(64, N_stationary), N_moving)": [
+        (matmul(128, 512), 512), (matmul(128, 10), 64), (matmul(20, 10), 20), (matmul(1, 1), 1)],
+    "nc_matmul, fp32: x4": [(matmul(128, 512, _F), 2048), (matmul(128, 10, _F), 256)],
+    "nc_transpose: max(P, min(64, F))": [
+        (Transpose(psum(128, 128), sbuf(128, 128)), 128), (Transpose(psum(128, 8), sbuf(8, 128)), 64),
+        (Transpose(psum(16, 8), sbuf(8, 16)), 16)],
+    "tensor_scalar: max(64, N)": [
+        (TensorScalar(sbuf(4, n), sbuf(4, n), 1.0, 2.0, "add", op, 0), max(64, n))
+        for n in (3, 64, 500) for op in ("bypass", "multiply")],
+    "tensor_copy: max(64, N)": [(TensorCopy(sbuf(128, n), psum(128, n)), max(64, n)) for n in (3, 64, 500)],
+    "tensor_tensor, PSUM with SBUF: max(64, N)": [
+        (two(psum(128, n), sbuf(128, n, dtype=_F), op), max(64, n)) for n in (3, 64, 500) for op in ("add", "max")],
+    "tensor_tensor, all bf16 in SBUF, add/mul/sub: max(64, N)": [
+        (two(sbuf(128, n), sbuf(128, n), op), max(64, n)) for n in (3, 500) for op in ("add", "multiply", "subtract")],
+    "tensor_tensor, else: max(64, 2N)": [
+        (two(sbuf(128, 500), sbuf(128, 500), "max"), 1000), (two(psum(128, 500), psum(128, 500)), 1000),
+        (two(sbuf(128, 500, dtype=_F), sbuf(128, 500, dtype=_F)), 1000), (two(psum(128, 20), psum(128, 20)), 64)],
+    "tensor_reduce: N": [
+        (TensorReduce(sbuf(128, 1), sbuf(128, n, dtype=_F), "add", 1), n) for n in (3, 500)],
+    "tensor_reduce, bf16 add/max: N/2": [
+        (TensorReduce(sbuf(128, 1), sbuf(128, 500), op, 1), n) for op, n in (("add", 250), ("max", 250), ("min", 500))],
+    "memset, 0 and 16 bits: max(64, N/2)": [(Memset(sbuf(128, n), 0.0), max(64, n // 2)) for n in (10, 500)],
+    "memset, else: max(64, N)": [
+        (Memset(sbuf(128, 500), 1.0), 500), (Memset(sbuf(128, 500, dtype=_F), 0.0), 500),
+        (Memset(psum(128, 5), 0.0), 64)],
+    "activation: max(64, N)": [
+        (Activation(sbuf(128, n), psum(128, n), 1.0, 0.0, "exp"), max(64, n)) for n in (3, 64, 500)],
+    "a step of 16 bytes or more halves the bandwidth": [
+        (TensorCopy(sbuf(128, 500), Tile("sbuf", "bfloat16", affine(0), 128, affine(0), ((step, 500),))), cycles)
+        for step, cycles in ((1, 500), (7, 500), (8, 1000), (100, 1000))],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_row(row: str) -> None:
+    for instruction, cycles in ROWS[row]:
+        assert instruction.cost(V2).busy_cycles == cycles, str(instruction)
+
+
+@pytest.mark.parametrize("partitions", [1, 32, 128])
+def test_cost_does_not_depend_on_how_many_lanes_work(partitions: int) -> None:
+    copy = TensorCopy(sbuf(partitions, 300), sbuf(partitions, 300))
+    assert copy.cost(V2).busy_cycles == 300
+
+
+def test_dma_is_bound_by_descriptors_or_bytes() -> None:
+    """One descriptor for each partition, max(106 ns, bytes / rate), spread over the DMA engines."""
+    short = DmaCopy(sbuf(128, 16), dram(128, 16), 0).cost(V2)
+    assert short.busy_cycles == -(-128 * V2.dma_descriptor_ns // V2.dma_engines)
+    long = DmaCopy(sbuf(128, 8192), dram(128, 8192), 0).cost(V2)
+    assert long.busy_cycles == pytest.approx(128 * 8192 * 2 * 1e9 / V2.dram_bytes_per_second, rel=1e-3)
+    assert long.dram_bytes == 128 * 8192 * 2
+    assert short.latency_cycles == V2.dma_start_ns

@@ -1,0 +1,53 @@
+"""capability: whether one call could be scheduled on its own; what the partition asks before it gives a call to us."""
+
+from typing import Any
+
+import numpy as np
+from tvm import relax
+
+from tvm_neuron.codegen.legalise import call_blocks
+from tvm_neuron.codegen.simplify import make_kernels
+from tvm_neuron.errors import CompileError
+from tvm_neuron.hw import Device
+from tvm_neuron.isa.dtypes import DTYPES
+from tvm_neuron.partition import Match, Refusal, Verdict
+from tvm_neuron.partition.constraints import IsConstant
+from tvm_neuron.program import Origin
+from tvm_neuron.schedule.graph import Graph, Tensor
+from tvm_neuron.schedule.rule import Rule
+
+
+def verdict(call: relax.Call, is_constant: IsConstant, rules: tuple[Rule, ...], device: Device) -> Verdict:
+    """Schedules the call's kernel as a subgraph of its own, with stand-ins for constants."""
+    origin = Origin("", call.op.name.removeprefix("relax."))
+    try:
+        arguments = [_argument(arg, is_constant) for arg in call.args]
+        blocks, result = call_blocks(call, arguments, "result", origin)
+        results = result if isinstance(result, tuple) else (result,)
+        for tensor in results:
+            tensor.kind = "output"
+        inputs = [tensor for arg in arguments for tensor in (arg if isinstance(arg, tuple) else (arg,)) if _is_input(tensor)]
+        make_kernels(Graph(inputs, list(results), blocks), rules, device)
+    except CompileError as error:
+        return Refusal(str(error))
+    return Match()
+
+
+def _is_input(tensor: Tensor | None) -> bool:
+    return tensor is not None and tensor.value is None
+
+
+def _argument(arg: Any, is_constant: IsConstant) -> Any:
+    if isinstance(arg, relax.Tuple):
+        return tuple(_argument(field, is_constant) for field in arg.fields)
+    if isinstance(arg.ty, relax.TupleType):
+        return tuple(_tensor(arg, ty, is_constant) for ty in arg.ty.fields)
+    return _tensor(arg, arg.ty, is_constant) if isinstance(arg.ty, relax.TensorType) else None
+
+
+def _tensor(arg: Any, ty: relax.TensorType, is_constant: IsConstant) -> Tensor:
+    shape, dtype = tuple(int(extent) for extent in ty.shape), str(ty.dtype)
+    if not is_constant(arg):
+        return Tensor("operand", shape, dtype, "input")
+    one = np.ones((), DTYPES.get(dtype) or dtype)
+    return Tensor("constant", shape, dtype, "temp", np.broadcast_to(one, shape))
