@@ -18,16 +18,18 @@ def assign_partitions(graph: Graph) -> dict[Tensor, int]:
     partitions reads a copy laid out otherwise.
     """
     partition_of = {tensor: _default(tensor) for tensor in graph.inputs}
-    blocks, graph.blocks = graph.blocks, []
+    blocks = graph.blocks
+    laid_out: list[Block] = []
     copies: dict[tuple[Tensor, int], Tensor] = {}
     for at, block in enumerate(blocks):
-        block = _lay_out(block, partition_of, copies, graph)
+        block = _lay_out(block, partition_of, copies, laid_out)
         if block.output not in partition_of:
             siblings = [b for b in blocks[at:] if b.output is block.output and any(_varying(b))]
             chosen = _choose(siblings[0] if siblings and not any(_varying(block)) else block, partition_of)
             partition_of[block.output] = chosen
-        block = _match_operands(block, partition_of, copies, graph)
-        graph.blocks.append(block)
+        block = _match_operands(block, partition_of, copies, laid_out)
+        laid_out.append(block)
+    graph.blocks = laid_out
     return partition_of
 
 
@@ -65,7 +67,7 @@ def _choose(block: Block, partition_of: dict[Tensor, int]) -> int:
     return min(_default(block.output), max(len(block.output.shape) - 1, 0))
 
 
-def _lay_out(block: Block, partition_of: dict[Tensor, int], copies: dict[tuple[Tensor, int], Tensor], graph: Graph) -> Block:
+def _lay_out(block: Block, partition_of: dict[Tensor, int], copies: dict[tuple[Tensor, int], Tensor], laid_out: list[Block]) -> Block:
     """The block with its data laid out so that what it sums or reduces lies where an engine can reach it."""
     if is_constant_contraction(block):
         data = data_factor(block)
@@ -73,7 +75,7 @@ def _lay_out(block: Block, partition_of: dict[Tensor, int], copies: dict[tuple[T
         depth = _depth_dims(block, data)
         if depth and partition_of[data.tensor] not in depth:
             best = max(depth, key=lambda d: data.tensor.shape[d])
-            return _read_copy(block, data.tensor, best, partition_of, copies, graph)
+            return _read_copy(block, data.tensor, best, partition_of, copies, laid_out)
         return block
     if not block.combine:
         return _use_copy(block, partition_of, copies)
@@ -89,7 +91,7 @@ def _lay_out(block: Block, partition_of: dict[Tensor, int], copies: dict[tuple[T
     if not kept:
         return block
     best = max(kept, key=lambda d: load.tensor.shape[d])
-    return _read_copy(block, load.tensor, best, partition_of, copies, graph)
+    return _read_copy(block, load.tensor, best, partition_of, copies, laid_out)
 
 
 def _depth_dims(block: Block, data: Load) -> list[int]:
@@ -108,7 +110,7 @@ def _with_ones(block: Block, load: Load, part: Linear) -> Block:
 
 
 def _match_operands(
-    block: Block, partition_of: dict[Tensor, int], copies: dict[tuple[Tensor, int], Tensor], graph: Graph
+    block: Block, partition_of: dict[Tensor, int], copies: dict[tuple[Tensor, int], Tensor], laid_out: list[Block]
 ) -> Block:
     """An elementwise block with every operand laid out as its output is; a plain move needs nothing of the kind."""
     if block.combine or isinstance(block.expr, Load):
@@ -121,16 +123,16 @@ def _match_operands(
             continue
         wanted = [d for d, m in enumerate(maps) if set(m.terms) == here]
         if wanted and here:
-            block = _read_copy(block, load.tensor, wanted[0], partition_of, copies, graph)
+            block = _read_copy(block, load.tensor, wanted[0], partition_of, copies, laid_out)
         elif not here:
             flat = [d for d, m in enumerate(maps) if not m.terms]
             if flat:
-                block = _read_copy(block, load.tensor, flat[0], partition_of, copies, graph)
+                block = _read_copy(block, load.tensor, flat[0], partition_of, copies, laid_out)
     return block
 
 
 def _read_copy(
-    block: Block, tensor: Tensor, dim: int, partition_of: dict[Tensor, int], copies: dict[tuple[Tensor, int], Tensor], graph: Graph
+    block: Block, tensor: Tensor, dim: int, partition_of: dict[Tensor, int], copies: dict[tuple[Tensor, int], Tensor], laid_out: list[Block]
 ) -> Block:
     if (tensor, dim) not in copies:
         copy = Tensor(f"{tensor.name}.by{dim}", tensor.shape, tensor.dtype)
@@ -138,7 +140,7 @@ def _read_copy(
         index: tuple[Expr, ...] = tuple(Index(axis) for axis in axes)
         copies[tensor, dim] = copy
         partition_of[copy] = dim
-        graph.blocks.append(Block(block.origin, axes, copy, index, Load(tensor, index)))
+        laid_out.append(Block(block.origin, axes, copy, index, Load(tensor, index)))
     return _replace_load(block, tensor, copies[tensor, dim])
 
 

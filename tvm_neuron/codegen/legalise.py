@@ -20,27 +20,27 @@ def legalise(func: relax.Function) -> Graph:
         CompileError: a call has no TOPI kernel, or one that can't be read.
     """
     values: dict[Any, Any] = {}
-    graph = Graph([], [])
+    inputs: list[Tensor] = []
+    blocks: list[Block] = []
     for param in func.params:
         values[param] = Tensor(param.name, _shape(param.ty), str(param.ty.dtype), "input")
-        graph.inputs.append(values[param])
+        inputs.append(values[param])
     names = [str(name) for name in func.attrs[OUTPUTS_ATTR]]
     for binding in bindings_of(func):
-        values[binding.var] = _bind(binding, values, graph)
+        values[binding.var] = _bind(binding, values, blocks)
     result = values[func.body.body] if isinstance(func.body.body, relax.Var) else _value(func.body.body, values)
-    for name, tensor in zip(names, result if isinstance(result, tuple) else (result,), strict=True):
-        graph.outputs.append(_output(name, tensor, graph))
-    return graph
+    results = result if isinstance(result, tuple) else (result,)
+    return Graph(inputs, [_output(name, tensor) for name, tensor in zip(names, results, strict=True)], blocks)
 
 
-def _bind(binding: Any, values: dict[Any, Any], graph: Graph) -> Any:
+def _bind(binding: Any, values: dict[Any, Any], so_far: list[Block]) -> Any:
     value = binding.value
     if not isinstance(value, relax.Call):
         return _value(value, values)
     found = origin_of(value)
     origin = Origin(found.name, found.op) if found else Origin(binding.var.name, value.op.name)
     blocks, result = call_blocks(value, [_value(arg, values) for arg in value.args], binding.var.name, origin)
-    graph.blocks.extend(blocks)
+    so_far.extend(blocks)
     return result
 
 
@@ -93,7 +93,7 @@ def call_blocks(call: relax.Call, arguments: list[Any], name: str, origin: Origi
     return blocks, known[module["main"].body.body]
 
 
-def _output(name: str, tensor: Tensor, graph: Graph) -> Tensor:
+def _output(name: str, tensor: Tensor) -> Tensor:
     if tensor.kind == "temp" and tensor.value is None:
         tensor.kind, tensor.name = "output", name
         return tensor

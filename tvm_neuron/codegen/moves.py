@@ -22,14 +22,16 @@ def read_through(graph: Graph) -> None:
         load = moved_load(writers[0]) if len(writers) == 1 else None
         if load is None or tensor.kind == "output" or not can_invert(writers[0]):
             continue
-        graph.blocks = [_read_through(reader, writers[0], load) for reader in graph.blocks]
+        for reader in graph.readers(tensor):
+            changed = _read_through(reader, writers[0], load)
+            if changed is not None:
+                graph.replace(reader, changed)
         if not graph.readers(tensor):
-            graph.blocks.remove(writers[0])
+            graph.replace(writers[0])
 
 
-def _read_through(reader: Block, move: Block, source: Load) -> Block:
-    if all(load.tensor is not move.output for load in reader.loads()):
-        return reader
+def _read_through(reader: Block, move: Block, source: Load) -> Block | None:
+    """The reader reading what was moved from its source, or None where that would not stay simple."""
 
     def leaf(part: Num | Index | Load) -> Expr:
         if not isinstance(part, Load) or part.tensor is not move.output:
@@ -42,7 +44,7 @@ def _read_through(reader: Block, move: Block, source: Load) -> Block:
     is_simple = len(candidate.axes) == len(reader.axes) and all(map(_is_simple, candidate.loads()))
     if is_linear and (is_simple or is_constant_contraction(candidate) or moved_load(candidate) is not None):
         return candidate
-    return reader
+    return None
 
 
 def _is_simple(load: Load) -> bool:
@@ -108,8 +110,9 @@ def write_through(graph: Graph, partition_of: dict[Tensor, int], start_step: int
                 continue
             axes = _covered_axes(load, block)
             if axes is not None and _keeps_partition(block, load, partition_of, start_step):
-                graph.blocks.remove(block)
-                graph.blocks = [_redirect(other, source, axes, block) for other in graph.blocks]
+                graph.replace(block)
+                for other in dict.fromkeys([*graph.writers(source), *graph.readers(source)]):
+                    graph.replace(other, _redirect(other, source, axes, block))
                 break
 
 

@@ -28,8 +28,11 @@ def sum_through_padding(graph: Graph) -> None:
         changed = [_skip_padding(reader, parts, load) for reader in readers]
         if any(block is None for block in changed):
             continue
-        by = dict(zip(readers, changed, strict=True))
-        graph.blocks = [by.get(block) or block for block in graph.blocks if block.output is not tensor]
+        for reader, block in zip(readers, changed, strict=True):
+            if block is not None:
+                graph.replace(reader, block)
+        for writer in graph.writers(tensor):
+            graph.replace(writer)
 
 
 def _padded_move(graph: Graph, tensor: Tensor, fill: float | None) -> Block | None:
@@ -93,14 +96,9 @@ def _reorder(graph: Graph, tensor: Tensor, dim: int, move: Block, order: Expr) -
     def leaf(part: Num | Index | Load) -> Expr:
         return Load(tensor, there(part.indices)) if isinstance(part, Load) and part.tensor is tensor else part
 
-    blocks = []
-    for block in graph.blocks:
-        if block is move:
-            block = _merge_axes(block, dim, order)
-        elif any(load.tensor is tensor for load in block.loads()):
-            block = canonical(block.with_expr(rewrite(block.expr, leaf)))
-        blocks.append(block)
-    graph.blocks = blocks
+    for reader in graph.readers(tensor):
+        graph.replace(reader, canonical(reader.with_expr(rewrite(reader.expr, leaf))))
+    graph.replace(move, _merge_axes(move, dim, order))
 
 
 def _merge_axes(move: Block, dim: int, order: Expr) -> Block:

@@ -28,7 +28,8 @@ def verify(program: Program, device: Device) -> None:
                 f"{name}: loops run {list(counts)} times; at most {MAX_LOOP_DEPTH} loops, each at least once"
             )
         for operand, kind, tile in instruction.tiles():
-            _check_operand(program, device, counts, f"{name}, operand {operand}", kind, tile, instruction.engine == "dma")
+            is_dma = instruction.engine == "dma"
+            _check_operand(program, device, counts, f"{name}, operand {operand}", kind, tile, is_dma)
         _check_scalars(instruction, name)
         try:
             instruction.check(device)

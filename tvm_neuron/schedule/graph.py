@@ -1,7 +1,7 @@
 """Tensor, Block, Graph: a subgraph as loop nests over tensors, the one form from which everything is scheduled."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,26 +62,61 @@ class Block:
         return replace(self, expr=expr)
 
 
-@dataclass
 class Graph:
-    """Blocks in an order in which every tensor is whole before it is read."""
+    """Blocks in an order in which every tensor is whole before it is read; who writes and reads a tensor is kept."""
 
-    inputs: list[Tensor]
-    outputs: list[Tensor]
-    blocks: list[Block] = field(default_factory=list)
+    def __init__(self, inputs: list[Tensor], outputs: list[Tensor], blocks: Sequence[Block] = ()) -> None:
+        self.inputs = inputs
+        self.outputs = outputs
+        self.blocks = list(blocks)
+
+    @property
+    def blocks(self) -> list[Block]:
+        """All blocks in order."""
+        return [block for place in self._places for block in place]
+
+    @blocks.setter
+    def blocks(self, blocks: Sequence[Block]) -> None:
+        self._places: list[list[Block]] = []
+        self._place_of: dict[Block, int] = {}
+        self._writers: dict[Tensor, dict[Block, None]] = {}
+        self._readers: dict[Tensor, dict[Block, None]] = {}
+        for block in blocks:
+            self._places.append([])
+            self._add(block, len(self._places) - 1)
 
     def writers(self, tensor: Tensor) -> list[Block]:
         """The blocks that write the tensor, each its part."""
-        return [block for block in self.blocks if block.output is tensor]
+        return sorted(self._writers.get(tensor, ()), key=self._order)
 
     def readers(self, tensor: Tensor) -> list[Block]:
         """The blocks that read the tensor."""
-        return [block for block in self.blocks if any(load.tensor is tensor for load in block.loads())]
+        return sorted(self._readers.get(tensor, ()), key=self._order)
+
+    def replace(self, block: Block, *others: Block) -> None:
+        """Puts `others` (or nothing) in the place of a block."""
+        place = self._place_of.pop(block)
+        self._places[place].remove(block)
+        self._writers[block.output].pop(block)
+        for load in block.loads():
+            self._readers[load.tensor].pop(block, None)
+        for other in others:
+            self._add(other, place)
 
     def tensors(self) -> Iterator[Tensor]:
         """Inputs and all tensors that blocks write, each once."""
-        seen = dict.fromkeys([*self.inputs, *(block.output for block in self.blocks)])
-        yield from seen
+        yield from dict.fromkeys([*self.inputs, *(block.output for block in self.blocks)])
+
+    def _add(self, block: Block, place: int) -> None:
+        self._places[place].append(block)
+        self._place_of[block] = place
+        self._writers.setdefault(block.output, {})[block] = None
+        for load in block.loads():
+            self._readers.setdefault(load.tensor, {})[block] = None
+
+    def _order(self, block: Block) -> tuple[int, int]:
+        place = self._place_of[block]
+        return place, self._places[place].index(block)
 
 
 def linear_indices(indices: tuple[Expr, ...]) -> tuple[Linear, ...] | None:

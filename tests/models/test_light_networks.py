@@ -1,0 +1,46 @@
+"""The nine light networks on both chips, alone and four at once, against onnxruntime in float32."""
+
+import numpy as np
+import pytest
+import tvm
+from tvm import relax
+
+import tvm_neuron
+from tests.models.references import Reference, reference
+from tvm_neuron import relay
+from tvm_neuron.frontend.sample_models import LIGHT_NETWORKS
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", params=LIGHT_NETWORKS)
+def network(request: pytest.FixtureRequest) -> Reference:
+    return reference(request.param)
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize("target", ["neuron/inf1", "neuron/inf2"])
+def test_agrees_with_onnxruntime(network: Reference, target: str, batch: int) -> None:
+    images = network.images[:batch]
+    mod, params = relay.frontend.from_onnx(network.model, shape={network.input: images.shape})
+    library = relay.build(mod, target=target, params=params)
+    places = {row.where for row in tvm_neuron.report(library).placement}
+    assert "neuroncore" in places
+    assert places <= {"neuroncore", "compile time"}
+    executor = relay.graph_executor.GraphModule(library["default"](tvm.device("neuron")))
+    executor.run(**{network.input: images})
+    check(network, executor.get_output(0).numpy())
+
+
+def test_resnet50_through_tvm_compile() -> None:
+    network = reference("resnet50")
+    mod, _ = relay.frontend.from_onnx(network.model)
+    library = tvm.compile(mod, target="neuron")
+    assert {row.where for row in tvm_neuron.report(library).placement} <= {"neuroncore", "compile time"}
+    machine = relax.VirtualMachine(library, tvm_neuron.device())
+    check(network, machine["main"](tvm.runtime.tensor(network.images[:1])).numpy())
+
+
+def check(network: Reference, actual: np.ndarray) -> None:
+    error, bound = network.error(actual), network.bound(len(actual))
+    assert error <= bound, f"relative L2 error {error:.4f}; bf16 explains {bound:.4f}"
