@@ -2,23 +2,39 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
-from tvm_neuron.codegen.builder import Builder, Scratch
 from tvm_neuron.errors import CompileError
-from tvm_neuron.isa import Activation, Memset, ScalarTensorTensor, TensorScalar, TensorTensor, Tile
+from tvm_neuron.isa import Activation, Affine, Instruction, Memset, ScalarTensorTensor, TensorScalar, TensorTensor, Tile
 from tvm_neuron.isa.functions import ACTIVATION, ALU
-from tvm_neuron.schedule.expr import Apply, Expr, Load, Num
+from tvm_neuron.isa.tile import Dims
+from tvm_neuron.schedule.expr import Apply, Expr, Load, Num, axes_of
+from tvm_neuron.schedule.kernel import ROOT, Kernel
 
 _COMMUTES = ("add", "multiply", "max", "min", "is_equal", "not_equal")
 Operand = Tile | float
+
+
+class Emits(Protocol):
+    """Where instructions go."""
+
+    def emit(self, instruction: Instruction, /) -> None:
+        """Takes the next instruction."""
+
+
+class Temporaries(Protocol):
+    """Where temporary tiles come from."""
+
+    def tile(self, partitions: int, dims: Dims, /) -> Tile:
+        """A new float32 tile."""
 
 
 @dataclass
 class Arithmetic:
     """Emits the instructions of an expression; `resolve` gives the tile of a load ([P, 1] where it has no free axis)."""
 
-    builder: Builder
-    scratch: Scratch
+    builder: Emits
+    scratch: Temporaries
     shape: tuple[int, tuple[tuple[int, int], ...]]  # partitions and contiguous dims of a whole tile
     resolve: Callable[[Load], Operand]
 
@@ -122,6 +138,30 @@ class Arithmetic:
         return is_step and isinstance(expr, Apply) and self._is_scalar(expr.args[1]) and not self._is_scalar(expr.args[0])
 
 
-def count_temporaries(expr: Expr) -> int:
-    """An upper bound of the temporary tiles that an expression takes."""
-    return 1 + sum(map(count_temporaries, expr.args)) if isinstance(expr, Apply) else 0
+class _Nowhere:
+    """A builder and scratch memory that only count."""
+
+    def __init__(self) -> None:
+        self.tiles = 0
+
+    def emit(self, _instruction: Instruction) -> None:
+        pass
+
+    def tile(self, partitions: int, dims: Dims) -> Tile:
+        self.tiles += 1
+        return Tile("sbuf", "float32", Affine(), partitions, Affine(), dims)
+
+
+def count_temporaries(kernel: Kernel) -> int:
+    """How many temporary tiles the kernel's expression takes."""
+    nowhere = _Nowhere()
+    whole, single = ((1, 2),), ((1, 1),)
+    free = {axis for axis in kernel.free if axis.extent > 1}
+
+    def resolve(load: Load) -> Operand:
+        is_single = load is not ROOT and not free & set(axes_of(load))
+        return Tile("sbuf", "float32", Affine(), 1, Affine(), single if is_single else whole)
+
+    arithmetic = Arithmetic(nowhere, nowhere, (1, whole), resolve)
+    arithmetic.store(kernel.expr, nowhere.tile(1, whole))
+    return nowhere.tiles - 1

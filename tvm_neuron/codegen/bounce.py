@@ -13,7 +13,7 @@ def bounce_through_dram(kernels: list[Kernel], partition_of: dict[Tensor, int]) 
     found: list[Kernel] = []
     for kernel in kernels:
         load = kernel.expr
-        if not kernel.by_dma or not isinstance(load, Load) or load.tensor.kind == "input":
+        if not kernel.by_dma or not isinstance(load, Load) or load.tensor.kind != "temp":
             found.append(kernel)
             continue
         maps = linear_indices(load.indices) or ()

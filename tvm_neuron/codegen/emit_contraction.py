@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.allocation.storage import PARTITIONS, OnChip, Span
-from tvm_neuron.codegen.emitter import Emitter
+from tvm_neuron.codegen.emitter import Emitter, partition_firsts
 from tvm_neuron.codegen.regions import data_maps
 from tvm_neuron.codegen.tiling import Region, Segment, Squeeze, contiguous, nests, runs, segments, tile_sizes
 from tvm_neuron.errors import CompileError
@@ -21,11 +21,12 @@ from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
 
 WEIGHTS_QUEUE = 0
+GOOD_ROW_BYTES = 4096  # of one partition: AWS says a DMA does well from 2 KiB and is saturated at 4
 
 
 @dataclass(frozen=True)
 class WeightTile:
-    """Stationary tiles of one run of output channels: [tiles, rows, depth runs * steps * size] in DRAM."""
+    """Stationary tiles of one run of output channels: [tiles, rows, depth tiles * steps * size]."""
 
     run: Segment
     depth_runs: tuple[tuple[Segment, int], ...]  # (run of summed channels, index of its first tile)
@@ -60,7 +61,7 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
 
 def _weight_tiles(emitter: Emitter, kernel: Kernel, root: Contraction) -> list[WeightTile]:
     data_first = root.maps[emitter.plan.partition_of[root.data]].const
-    firsts = emitter.partition_firsts(kernel)
+    firsts = partition_firsts(kernel, emitter.plan.partition_of, emitter.plan.in_dram)
     depth = runs(root.weights.shape[0], [data_first])
     found = []
     for run in runs(kernel.channel.extent, firsts, emitter.device.pe_columns):
@@ -153,21 +154,27 @@ def _load_group(
 
 
 def _load_weights(emitter: Emitter, tile: WeightTile, at: int, kernel: Kernel, dtype: str) -> None:
+    """In DRAM each partition's part of all tiles lies together, so that a transfer takes long rows of several tiles."""
     builder = emitter.builder
     count, rows, row_elems = tile.packed.shape
-    index = builder.add_weight(f"{kernel.origins[0].name}.weights", tile.packed, dtype)
-    row_bytes = row_elems * size_bytes(dtype)
-    with builder.loop(count) as depth:
-        moved = [] if depth is None else [(depth, 1)]
-        builder.emit(
-            DmaCopy(
-                target=Tile("sbuf", dtype, Affine(), rows, affine(at, [(d, row_bytes) for d, _ in moved]), ((1, row_elems),)),
-                source=DramTile(
-                    index, dtype, affine(0, [(d, rows * row_elems) for d, _ in moved]), ((row_elems, rows), (1, row_elems))
-                ),
-                ring=WEIGHTS_QUEUE,
-            )
-        )
+    index = builder.add_weight(f"{kernel.origins[0].name}.weights", tile.packed.transpose(1, 0, 2), dtype)
+    item = size_bytes(dtype)
+    most = -(-GOOD_ROW_BYTES // (row_elems * item))
+    for start, tiles, repeat in segments(0, count, most):
+        elems = tiles * row_elems
+        with builder.loop(repeat) as depth:
+            moved = [] if depth is None else [depth]
+            offset = affine(at + start * row_elems * item, [(d, elems * item) for d in moved])
+            builder.emit(
+                DmaCopy(
+                    target=Tile("sbuf", dtype, Affine(), rows, offset, ((1, elems),)),
+                    source=DramTile(
+                        index, dtype, affine(start * row_elems, [(d, elems) for d in moved]),
+                        ((count * row_elems, rows), (1, elems)),
+                    ),
+                    ring=WEIGHTS_QUEUE,
+                )
+            )  # fmt: skip
 
 
 def _emit_run(emitter: Emitter, kernel: Kernel, root: Contraction, region: Region, tile: WeightTile, at: int) -> None:

@@ -3,25 +3,20 @@
 from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.storage import PARTITIONS, OnChip, Span
 from tvm_neuron.codegen.builder import Loops, Scratch
-from tvm_neuron.codegen.emitter import Emitter, TileEnd
+from tvm_neuron.codegen.emitter import Emitter, TileEnd, partition_firsts
 from tvm_neuron.codegen.tiling import Region, Segment, Squeeze, contiguous, nests, runs, segments, tile_sizes
 from tvm_neuron.isa import Tile, TensorReduce
 from tvm_neuron.isa.tile import MAX_FREE_DIMS
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction
 
-MAX_TILE_ELEMS = 1024  # of a tile with temporaries in float32: four of them fit in the scratch memory
+MAX_TILE_ELEMS = 512  # as many as a PSUM bank holds, so that all temporaries have one size
 
 
 def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
     """Emits a kernel without a contraction over all its strips."""
     root = kernel.root if isinstance(kernel.root, Reduction) else None
-    firsts = emitter.partition_firsts(kernel)
-    if root is not None:
-        maps = linear_indices(root.load.indices) or ()
-        part = maps[emitter.plan.partition_of[root.load.tensor]]
-        if part.terms and root.load.tensor not in emitter.plan.in_dram:
-            firsts = list(dict.fromkeys([*firsts, part.const]))
+    firsts = partition_firsts(kernel, emitter.plan.partition_of, emitter.plan.in_dram)
     for slot, region in enumerate(emitter.plan.strips[kernel]):
         with emitter.staging(kernel, region, slot):
             sizes = _sizes(kernel, root, region)

@@ -1,6 +1,6 @@
 """Emitter: what every kernel family needs to become instructions: storages, staging of DRAM tensors, and its last step."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
 from tvm_neuron.isa.tile import Dims
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, loads
 from tvm_neuron.schedule.graph import Tensor, linear_indices
-from tvm_neuron.schedule.kernel import ACCUMULATOR, ROOT, Kernel
+from tvm_neuron.schedule.kernel import ACCUMULATOR, ROOT, Kernel, Reduction
 from tvm_neuron.schedule.linear import Linear, linear
 
 LOAD_QUEUE, STORE_QUEUE, MOVE_QUEUE = 1, 2, 3
@@ -44,17 +44,6 @@ class Emitter:
     def is_staged(self, kernel: Kernel) -> bool:
         """Whether the kernel works on a tensor in DRAM."""
         return any(tensor in self.plan.in_dram for tensor in (kernel.out, *kernel.sources()))
-
-    def partition_firsts(self, kernel: Kernel) -> list[int]:
-        """The absolute partition of channel 0 for the output and every operand; a staged one starts at 0."""
-        places = [(kernel.out, kernel.out_maps)]
-        places += [(load.tensor, linear_indices(load.indices) or ()) for load in kernel.operand_loads()]
-        found = [0]
-        for tensor, maps in places:
-            part = maps[self.plan.partition_of[tensor]] if maps else Linear()
-            if part.terms and tensor not in self.plan.in_dram:
-                found.append(part.const)
-        return list(dict.fromkeys(found))
 
     @contextmanager
     def staging(self, kernel: Kernel, region: Region, slot: int) -> Iterator[None]:
@@ -148,6 +137,20 @@ class Emitter:
         return tile
 
 
+def partition_firsts(kernel: Kernel, partition_of: Mapping[Tensor, int], staged: Container[Tensor]) -> list[int]:
+    """The absolute partition of channel 0 of everything that the kernel addresses by channel; what is staged starts at 0."""
+    places = [(kernel.out, kernel.out_maps)]
+    places += [(load.tensor, linear_indices(load.indices) or ()) for load in kernel.operand_loads()]
+    if isinstance(kernel.root, Reduction):
+        places.append((kernel.root.load.tensor, linear_indices(kernel.root.load.indices) or ()))
+    found = [0]
+    for tensor, maps in places:
+        part = maps[partition_of[tensor]] if maps else Linear()
+        if part.terms and tensor not in staged:
+            found.append(part.const)
+    return list(dict.fromkeys(found))
+
+
 def _is_vector(load: Load, kernel: Kernel) -> bool:
     return load.indices == (Index(kernel.channel),)
 
@@ -181,7 +184,7 @@ class TileEnd:
         counts = [self.spans[axis].size for axis in self.kernel.free]
         dims: Dims = shape_of.dims(contiguous(counts))
         elems = int(np.prod(counts, dtype=np.int64))
-        slots = max(1, count_temporaries(self.kernel.expr))
+        slots = max(1, count_temporaries(self.kernel))
         scratch = Scratch(self.emitter.builder.scratch, aligned(4 * elems), slots, loops)
 
         def resolve(load: Load) -> Operand:

@@ -14,7 +14,7 @@ from tvm_neuron.codegen.builder import Builder, Ring
 from tvm_neuron.codegen.emit_contraction import emit_contraction
 from tvm_neuron.codegen.emit_movement import emit_movement
 from tvm_neuron.codegen.emit_vector import MAX_TILE_ELEMS, emit_vector
-from tvm_neuron.codegen.emitter import LOAD_QUEUE, Emitter
+from tvm_neuron.codegen.emitter import LOAD_QUEUE, Emitter, partition_firsts
 from tvm_neuron.codegen.legalise import legalise
 from tvm_neuron.codegen.memory_plan import MemoryPlan, plan_memory
 from tvm_neuron.codegen.options import BuildOptions
@@ -55,7 +55,7 @@ def compile_function(func: relax.Function, name: str, device: Device, options: B
 def compile_graph(graph: Graph, name: str, device: Device, options: BuildOptions) -> Neff:
     """The same from a graph of blocks, as a value."""
     kernels, partition_of = make_kernels(graph, _rules(), device)
-    zones = _zones(kernels, device)
+    zones = _zones(kernels, partition_of, device)
     dtypes = choose_dtypes(kernels)
     in_dram = {tensor for k in kernels for tensor in (k.out, *k.sources()) if tensor.kind != "temp"}
     plan = plan_memory(kernels, partition_of, dtypes, in_dram, zones.tensors_at, zones.tensors_bytes)
@@ -90,9 +90,9 @@ class Zones:
     tensors_bytes: int
 
 
-def _zones(kernels: list[Kernel], device: Device) -> Zones:
-    vectors = aligned(4 * sum(_vector_columns(kernel, device) for kernel in kernels))
-    temporaries = max((count_temporaries(kernel.expr) for kernel in kernels), default=0)
+def _zones(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> Zones:
+    vectors = aligned(4 * sum(_vector_columns(kernel, partition_of, device) for kernel in kernels))
+    temporaries = max((count_temporaries(kernel) for kernel in kernels if not kernel.by_dma), default=0)
     scratch = 2 * max(1, temporaries) * 4 * MAX_TILE_ELEMS
     reduced = 2 * 4 * MAX_TILE_ELEMS
     weights = device.sbuf_bytes_per_partition // 3
@@ -104,14 +104,14 @@ def _zones(kernels: list[Kernel], device: Device) -> Zones:
     )  # fmt: skip
 
 
-def _vector_columns(kernel: Kernel, device: Device) -> int:
-    """At least as many columns as the kernel's constants by channel take in the vector table."""
+def _vector_columns(kernel: Kernel, partition_of: dict[Tensor, int], device: Device) -> int:
+    """At least as many columns as the kernel's constants by channel take, whether its operands are staged or not."""
     vectors = sum(1 for load in loads(kernel.expr) if load.tensor is not ACCUMULATOR and load.tensor.value is not None)
     if not vectors:
         return 0
     most = device.pe_columns if isinstance(kernel.root, Contraction) else device.partitions
-    tightest = max(len(_single(runs(kernel.channel.extent, [first], most))) for first in range(0, 128, 32))
-    return vectors * tightest * 2  # staged operands start elsewhere, which makes other runs
+    resident = partition_firsts(kernel, partition_of, ())
+    return vectors * max(len(_single(runs(kernel.channel.extent, firsts, most))) for firsts in (resident, [0]))
 
 
 def _single(found: list[tuple[int, int, int]]) -> list[int]:

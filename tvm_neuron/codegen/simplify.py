@@ -9,6 +9,7 @@ from tvm_neuron.codegen.fold import fold_constants
 from tvm_neuron.codegen.fuse import fuse
 from tvm_neuron.codegen.layout import assign_partitions
 from tvm_neuron.codegen.moves import read_through, write_through
+from tvm_neuron.codegen.pack import pack_depth
 from tvm_neuron.codegen.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.pieces import cut_pieces
 from tvm_neuron.hw import Device
@@ -36,4 +37,5 @@ def make_kernels(graph: Graph, rules: Sequence[Rule], device: Device) -> tuple[l
     context = Context(device, partition_of)
     kernels = fuse([apply_rules(block, rules, context) for block in graph.blocks])
     kernels = [kernel if kernel.by_dma else fold_scale(kernel) for kernel in kernels]
+    kernels = pack_depth(kernels, partition_of, device)
     return bounce_through_dram(kernels, partition_of), partition_of
