@@ -1,4 +1,4 @@
-"""Arithmetic on elements in place (activations, sums, normalisation, fills, copies) runs on the ACT and POOL engines."""
+"""Arithmetic on elements in place (activations, sums, fills, copies) runs on the ACT and POOL engines."""
 
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, loads
 from tvm_neuron.schedule.graph import Block, linear_indices

@@ -68,8 +68,8 @@ def test_a_neff_holds_no_cpu_code(cli: Cli, mixed_onnx_file: Path, tmp_path: Pat
     out = tmp_path / "net.neff"
     code, said, told = cli("compile", mixed_onnx_file, "--output", out, "--verbose", "error")
     assert (code, said) == (1, "")
-    assert "1 operators can't run on the NeuronCore:\n  find (NonZero): The size of its result" in told
-    assert told.endswith("; to run them on the CPU, write a library: --output FILE.so\n")
+    assert "1 operator can't run on the NeuronCore:\n  find (NonZero): The size of its result" in told
+    assert told.endswith("\nto run them on the CPU, write a library: --output FILE.so\n")
     assert not out.exists()
 
 

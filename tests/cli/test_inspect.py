@@ -52,6 +52,14 @@ def test_report(cli: Cli, neff_file: Path, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
 
 
+@pytest.mark.parametrize("command", ["info", "disassemble"])
+def test_a_library_where_a_neff_belongs(cli: Cli, tmp_path: Path, command: str) -> None:
+    path = tmp_path / "lib.so"
+    path.write_bytes(b"\x7fELF and more")
+    message = f"'{path}' is a library, this command takes a .neff; `neuron-cc report` takes both"
+    assert cli(command, path) == (1, "", f"neuron-cc {command}: error: {message}\n")
+
+
 @pytest.mark.parametrize("command", ["info", "disassemble", "report"])
 def test_damaged_files(cli: Cli, neff_file: Path, command: str) -> None:
     data = bytearray(neff_file.read_bytes())
@@ -114,5 +122,5 @@ def test_an_interrupted_command(cli: Cli, neff_file: Path, monkeypatch: pytest.M
     def interrupt(_path: str) -> neff.Neff:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(neff, "load", interrupt)
+    monkeypatch.setattr(neff, "read_file", interrupt)
     assert cli("disassemble", neff_file) == (130, "", "neuron-cc disassemble: interrupted\n")

@@ -79,11 +79,22 @@ def test_neither_neff_nor_library(cli: Cli, tmp_path: Path) -> None:
     words = ("run", path, "--input", "x.npz", "--output", "y.npz")
     path.write_bytes(b"nothing")
     assert cli(*words)[::2] == (1, "neuron-cc run: error: not a NEFF: the file doesn't start with its magic number\n")
-    path.write_bytes(b"\x7fELF but no library")
+    path.write_bytes(b"\x7fELF but no library".ljust(64, b"\0"))
     code, _, err = cli(*words)
     assert code == 1
     assert err.startswith(f"neuron-cc run: error: '{path}' can't be loaded as a compiled library: ")
     assert err.count("\n") == 1
+
+
+def test_a_truncated_library_is_refused_before_it_is_loaded(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "lib.so"
+    np.savez(tmp_path / "x.npz", x=X)
+    header = b"\x7fELF".ljust(40, b"\0") + (9000).to_bytes(8, "little") + bytes(10) + b"\x40\0\x05\0"
+    for data, needed in ((header.ljust(8000, b"\0"), 9000 + 5 * 64), (header[:20], 64)):
+        path.write_bytes(data)
+        words = ("run", path, "--input", tmp_path / "x.npz", "--output", tmp_path / "y.npz")
+        message = f"'{path}' is a truncated library: {len(data)} bytes instead of {needed}"
+        assert cli(*words) == (1, "", f"neuron-cc run: error: {message}\n")
 
 
 def test_bfloat16_survives_the_file(tmp_path: Path) -> None:

@@ -111,6 +111,14 @@ def test_numpy_params_and_another_target() -> None:
         relay.build(mod, {"kind": "llvm"}, params=params)
 
 
+def test_what_is_no_module_and_no_target() -> None:
+    mod, params = relay.frontend.from_onnx(mixed_model())
+    with pytest.raises(ModelError, match=r"relay\.build takes the module of \(mod, params\) .*, got tuple"):
+        relay.build((mod, params), target="neuron")
+    with pytest.raises(ModelError, match="target 'neuron/inf9' is unknown; use 'neuron' or"):
+        relay.build(mod, target="neuron/inf9", params=params)
+
+
 def test_nothing_half_written(tmp_path: Path) -> None:
     mod, params = relay.frontend.from_onnx(mixed_model())
     lib = relay.build(mod, params=params)

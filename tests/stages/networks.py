@@ -66,3 +66,36 @@ def run(compiled: Neff, inputs: Arrays, mode: str = "nest", seed: int = 0) -> Ar
     dtypes = {tensor.name: DTYPES[tensor.dtype] for tensor in compiled.program.tensors}
     machine = Machine(compiled.program, compiled.device, compiled.weights)
     return machine.run({name: array.astype(dtypes[name]) for name, array in inputs.items()}, mode, seed)
+
+
+def conv_relu_conv() -> onnx.ModelProto:
+    """Two convolutions around a Relu, in a few instructions."""
+    rng = np.random.default_rng(3)
+    weights = {
+        "w1": (rng.standard_normal((40, 8, 3, 3)) / 8).astype(np.float32),
+        "b1": rng.standard_normal(40).astype(np.float32),
+        "w2": (rng.standard_normal((16, 40, 1, 1)) / 6).astype(np.float32),
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "w1", "b1"], ["c"], name="conv1", pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"], name="relu"),
+        helper.make_node("Conv", ["r", "w2"], ["y"], name="conv2"),
+    ]
+    return make_model(nodes, {"x": [1, 8, 10, 10]}, ["y"], weights)
+
+
+def residual_network(batch: int = 1, channels: int = 32, size: int = 48) -> onnx.ModelProto:
+    """A chain of convolutions on large images beside which the first one's result must be kept."""
+    rng = np.random.default_rng(5)
+    spread = 1.4 / np.sqrt(channels * 9)
+    weights = {f"w{i}": (rng.standard_normal((channels, channels, 3, 3)) * spread).astype("f") for i in range(1, 4)}
+    weights["w0"] = (rng.standard_normal((channels, 3, 3, 3)) / 5).astype(np.float32)
+    nodes = []
+    last = "x"
+    for i in range(4):
+        nodes.append(helper.make_node("Conv", [last, f"w{i}"], [f"c{i}"], name=f"conv{i}", pads=[1, 1, 1, 1]))
+        nodes.append(helper.make_node("Relu", [f"c{i}"], [f"r{i}"], name=f"relu{i}"))
+        last = f"r{i}"
+    nodes.append(helper.make_node("Add", ["r0", "r3"], ["sum"], name="sum"))
+    nodes.append(helper.make_node("MaxPool", ["sum"], ["y"], name="pool", kernel_shape=[2, 2], strides=[2, 2]))
+    return make_model(nodes, {"x": [batch, 3, size, size]}, ["y"], weights)

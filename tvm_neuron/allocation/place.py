@@ -1,4 +1,4 @@
-"""place: byte offsets for buffers with lifetimes, largest first, each at the lowest place that is free while it lives."""
+"""place: byte offsets for buffers with lifetimes, largest first, each at the lowest place free while it lives."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -99,7 +99,12 @@ def _step(maps: Sequence[Linear], strides: Sequence[int], axis: Axis) -> int:
 
 
 def _free_offset(
-    maps: Sequence[Linear], strides: Sequence[int], origin: Sequence[int], partition_dim: int, channel: Axis, spans: Spans
+    maps: Sequence[Linear],
+    strides: Sequence[int],
+    origin: Sequence[int],
+    partition_dim: int,
+    channel: Axis,
+    spans: Spans,
 ) -> tuple[int, list[tuple[int, int]]]:
     offset = sum(
         (m.const - o) * s for d, (m, o, s) in enumerate(zip(maps, origin, strides, strict=True)) if d != partition_dim

@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> None:
         try:
             library = relay.build(mod, target=_target(options.target), params=params, options=chosen)
         except PlacementError as error:
-            advice = "" if options.must_compile else "; to run them on the CPU, write a library: --output FILE.so"
+            advice = "" if options.must_compile else "\nto run them on the CPU, write a library: --output FILE.so"
             raise PlacementError(f"{error}{advice}") from error
         on_stage(f"write {options.output}")
         if is_neff:

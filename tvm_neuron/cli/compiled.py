@@ -1,11 +1,13 @@
 """Opens what `compile` wrote: a NEFF or a library, told apart by their contents."""
 
+import struct
 from typing import Any
 
 from tvm_neuron import neff
 from tvm_neuron.errors import NeffError
 
 _ELF = b"\x7fELF"
+_ELF_HEADER_BYTES = 64
 
 
 def open_compiled(path: str) -> Any:
@@ -15,13 +17,36 @@ def open_compiled(path: str) -> Any:
         NeffError: it is neither, or damaged.
     """
     data = neff.read_file(path)
-    return _open_library(path) if data.startswith(_ELF) else neff.read(data)
+    return _open_library(path, data) if data.startswith(_ELF) else neff.read(data)
 
 
-def _open_library(path: str) -> Any:
+def read_neff(path: str) -> bytes:
+    """The bytes of a NEFF, for the commands that take nothing else.
+
+    Raises:
+        NeffError: it can't be read, or is a library.
+    """
+    data = neff.read_file(path)
+    if data.startswith(_ELF):
+        raise NeffError(f"'{path}' is a library, this command takes a .neff; `neuron-cc report` takes both")
+    return data
+
+
+def _open_library(path: str, data: bytes) -> Any:
     import tvm
 
+    if len(data) < _elf_bytes(data):  # loading it would end this process by a signal
+        raise NeffError(f"'{path}' is a truncated library: {len(data)} bytes instead of {_elf_bytes(data)}")
     try:
         return tvm.runtime.load_module(path)
     except Exception as error:  # whatever the dynamic loader finds wrong
         raise NeffError(f"'{path}' can't be loaded as a compiled library: {str(error).splitlines()[-1]}") from error
+
+
+def _elf_bytes(data: bytes) -> int:
+    """The least size of a 64-bit little-endian ELF file: its table of sections comes last."""
+    if len(data) < _ELF_HEADER_BYTES:
+        return _ELF_HEADER_BYTES
+    (offset,) = struct.unpack_from("<Q", data, 40)
+    entry_bytes, count = struct.unpack_from("<HH", data, 58)
+    return int(offset + entry_bytes * count)

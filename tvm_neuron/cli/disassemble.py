@@ -3,6 +3,7 @@
 import argparse
 
 from tvm_neuron import neff
+from tvm_neuron.cli.compiled import read_neff
 from tvm_neuron.program import print_program
 
 NAME = "disassemble"
@@ -20,7 +21,7 @@ def run(options: argparse.Namespace) -> None:
     Raises:
         NeffError: the file can't be read, or the output not be written.
     """
-    text = print_program(neff.load(options.file).program)
+    text = print_program(neff.read(read_neff(options.file)).program)
     if options.output:
         neff.write_aside(options.output, [text.encode()])
     else:

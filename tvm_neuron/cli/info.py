@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 from tvm_neuron import neff
+from tvm_neuron.cli.compiled import read_neff
 
 NAME = "info"
 
@@ -21,7 +22,7 @@ def run(options: argparse.Namespace) -> None:
     Raises:
         NeffError: it can't be read.
     """
-    data = neff.read_file(options.file)
+    data = read_neff(options.file)
     facts = neff.describe(neff.read(data), neff.read_header(data))
     print(json.dumps(facts, indent=2) if options.json else "\n".join(_lines(facts)))
 

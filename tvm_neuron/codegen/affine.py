@@ -60,7 +60,7 @@ def as_scaled(expr: Expr, channel: Axis) -> Scaled:
             if expr.op == "subtract":
                 return Scaled(x.inner, -x.scale, a - x.shift)
             return Scaled(x.inner, x.scale * a, x.shift * a)
-    return Scaled(expr, np.float64(1), np.float64(0))
+    return Scaled(expr, np.ones(()), np.zeros(()))
 
 
 def channel_constant(expr: Expr, channel: Axis) -> Array | None:

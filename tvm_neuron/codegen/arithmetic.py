@@ -31,7 +31,7 @@ class Temporaries(Protocol):
 
 @dataclass
 class Arithmetic:
-    """Emits the instructions of an expression; `resolve` gives the tile of a load ([P, 1] where it has no free axis)."""
+    """Emits the instructions of an expression; `resolve` gives the tile of a load ([P, 1] if it has no free axis)."""
 
     builder: Emits
     scratch: Temporaries
@@ -97,12 +97,14 @@ class Arithmetic:
         scale: Operand = 1.0
         shift: Operand = 0.0
         inner = expr
-        if isinstance(inner, Apply) and inner.op == "add" and self._is_scalar(inner.args[1]):
-            inner, shift = inner.args[0], self._operand(inner.args[1])
-        if isinstance(inner, Apply) and inner.op == "multiply" and self._is_scalar(inner.args[1]):
-            inner, scale = inner.args[0], self._operand(inner.args[1])
+        match inner:
+            case Apply("add", (left, right)) if self._is_scalar(right):
+                inner, shift = left, self._operand(right)
+        match inner:
+            case Apply("multiply", (left, right)) if self._is_scalar(right):
+                inner, scale = left, self._operand(right)
         source = self._tile(inner)
-        if isinstance(source, Tile) and source.free_elems != result.free_elems:
+        if source.free_elems != result.free_elems:
             raise CompileError("a value of each partition can't be spread over a tile by itself")
         self.builder.emit(Activation(result=result, source=source, scale=scale, bias=shift, function=function))
 
@@ -134,8 +136,9 @@ class Arithmetic:
         self.builder.emit(TensorTensor(result=result, left=self._tile(left), right=self._tile(right), op=op))
 
     def _has_scalar_step(self, expr: Expr) -> bool:
-        is_step = isinstance(expr, Apply) and expr.op in ALU and len(expr.args) == 2
-        return is_step and isinstance(expr, Apply) and self._is_scalar(expr.args[1]) and not self._is_scalar(expr.args[0])
+        if not isinstance(expr, Apply) or expr.op not in ALU or len(expr.args) != 2:
+            return False
+        return self._is_scalar(expr.args[1]) and not self._is_scalar(expr.args[0])
 
 
 class _Nowhere:

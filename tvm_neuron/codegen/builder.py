@@ -1,4 +1,4 @@
-"""Builder: collects a program: its loops, its DRAM tensors, the vectors kept in SBUF, and the rings of short-lived memory."""
+"""Builder: collects a program: its loops, DRAM tensors, vectors kept in SBUF, and rings of short-lived memory."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -101,7 +101,7 @@ class Builder:
         return Tile("psum", "float32", Affine(), partitions, offset, dims)
 
     def vector(self, values: NDArray[Any], start: int, size: int, count: int, depth: int | None) -> Tile:
-        """[size, 1] float32 constants kept in SBUF: `values[start + 128 * i + p]` in iteration i of the loop at `depth`."""
+        """[size, 1] float32 constants kept in SBUF: `values[start + 128 * i + p]` in iteration i of a loop."""
         key = (id(values), start, size, count)
         if key not in self._known:
             self._known[key] = len(self._columns)

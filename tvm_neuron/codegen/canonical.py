@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, replace_axes, rewrite
 from tvm_neuron.schedule.graph import Block
-from tvm_neuron.schedule.linear import Linear, NotLinear, SplitAxis, linear
+from tvm_neuron.schedule.linear import Linear, NotLinearError, SplitAxisError, linear
 
 
 def canonical(block: Block) -> Block:
@@ -14,7 +14,7 @@ def canonical(block: Block) -> Block:
             index = tuple(_linear_expr(part, strict=True) for part in block.index)
             expr = rewrite(block.expr, _linear_load)
             return replace(block, index=index, expr=expr)
-        except SplitAxis as split:
+        except SplitAxisError as split:
             block = split_axis(block, split.axis, split.inner)
 
 
@@ -41,7 +41,7 @@ def _linear_load(leaf: Num | Index | Load) -> Expr:
 def _linear_expr(index: Expr, strict: bool) -> Expr:
     try:
         found = linear(index)
-    except NotLinear:
+    except NotLinearError:
         if strict:
             raise
         return index

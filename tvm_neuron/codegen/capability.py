@@ -26,15 +26,12 @@ def verdict(call: relax.Call, is_constant: IsConstant, rules: tuple[Rule, ...], 
         results = result if isinstance(result, tuple) else (result,)
         for tensor in results:
             tensor.kind = "output"
-        inputs = [tensor for arg in arguments for tensor in (arg if isinstance(arg, tuple) else (arg,)) if _is_input(tensor)]
+        flat = [tensor for arg in arguments for tensor in (arg if isinstance(arg, tuple) else (arg,))]
+        inputs = [tensor for tensor in flat if tensor is not None and tensor.value is None]
         make_kernels(Graph(inputs, list(results), blocks), rules, device)
     except CompileError as error:
         return Refusal(str(error))
     return Match()
-
-
-def _is_input(tensor: Tensor | None) -> bool:
-    return tensor is not None and tensor.value is None
 
 
 def _argument(arg: Any, is_constant: IsConstant) -> Any:

@@ -1,12 +1,17 @@
 """emit_vector: reductions and elementwise kernels, tile by tile through the POOL and ACT engines."""
 
+from dataclasses import replace
+from math import prod
+
 from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.storage import PARTITIONS, OnChip, Span
 from tvm_neuron.codegen.builder import Loops, Scratch
-from tvm_neuron.codegen.emitter import Emitter, TileEnd, partition_firsts
+from tvm_neuron.codegen.emitter import Emitter, partition_firsts
+from tvm_neuron.codegen.tile_end import TileEnd
 from tvm_neuron.codegen.tiling import Region, Segment, Squeeze, contiguous, nests, runs, segments, tile_sizes
-from tvm_neuron.isa import Tile, TensorReduce
+from tvm_neuron.isa import TensorReduce
 from tvm_neuron.isa.tile import MAX_FREE_DIMS
+from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction
 
@@ -24,15 +29,15 @@ def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
                 cuts: list[list[Segment]] = [[run]] + [segments(*region[axis], sizes[axis]) for axis in kernel.free]
                 strides = [PARTITIONS, *(None for _ in kernel.free)]
                 for spans, loops in nests(emitter.builder, (kernel.channel, *kernel.free), cuts, strides):
-                    end = emitter.tiles(kernel, spans)
+                    end = TileEnd(emitter, kernel, spans)
                     if root is None:
-                        shape_of = Squeeze(end.patterns)
-                        end.finish(shape_of, None, loops)
+                        end.finish(Squeeze(end.patterns), None, loops)
                     else:
                         _emit_reduction(emitter, kernel, root, spans, end, loops)
 
 
-def _sizes(kernel: Kernel, root: Reduction | None, region: Region) -> dict:
+def _sizes(kernel: Kernel, root: Reduction | None, region: Region) -> dict[Axis, int]:
+    """Tile sizes; an access pattern has room for only so many dimensions, the outer axes get loops."""
     dims = MAX_FREE_DIMS - (len(root.axes) if root else 0)
     sizes = tile_sizes(kernel.free, region, MAX_TILE_ELEMS)
     for axis in kernel.free[: max(0, len(kernel.free) - dims)]:
@@ -41,28 +46,22 @@ def _sizes(kernel: Kernel, root: Reduction | None, region: Region) -> dict:
 
 
 def _emit_reduction(
-    emitter: Emitter, kernel: Kernel, root: Reduction, spans: dict, end: TileEnd, loops: Loops
+    emitter: Emitter, kernel: Kernel, root: Reduction, spans: dict[Axis, Span], end: TileEnd, loops: Loops
 ) -> None:
     storage = emitter.storage(root.load.tensor)
     assert isinstance(storage, OnChip)
-    maps = linear_indices(root.load.indices) or ()
     inside = {**spans, **{axis: Span(0, axis.extent) for axis in root.axes}}
+    maps = linear_indices(root.load.indices) or ()
     source = storage.tile(maps, kernel.channel, (*kernel.free, *root.axes), inside)
     free = len(kernel.free)
-    kept = Tile(source.space, source.dtype, source.partition, source.partitions, source.offset, source.dims[:free])
-    shape_of = Squeeze([kept, *end.patterns])
-    dims = shape_of.dims(kept.dims) + source.dims[free:]
-    source = Tile(source.space, source.dtype, source.partition, source.partitions, source.offset, dims)
-    builder = emitter.builder
+    shape_of = Squeeze([replace(source, dims=source.dims[:free]), *end.patterns])
+    source = replace(source, dims=shape_of.dims(source.dims[:free]) + source.dims[free:])
     if kernel.expr is ROOT:
         result = shape_of(end.out)
-        builder.emit(TensorReduce(result=result, source=source, op=root.combine, axes=len(root.axes)))
-        return
-    counts = [spans[axis].size for axis in kernel.free]
-    whole = shape_of.dims(contiguous(counts))
-    elems = 1
-    for count in counts:
-        elems *= count
-    result = Scratch(builder.reduced, aligned(4 * elems), 1, loops).tile(spans[kernel.channel].size, whole)
-    builder.emit(TensorReduce(result=result, source=source, op=root.combine, axes=len(root.axes)))
-    end.finish(shape_of, result, loops)
+    else:
+        counts = [spans[axis].size for axis in kernel.free]
+        slot = Scratch(emitter.builder.reduced, aligned(4 * prod(counts)), 1, loops)
+        result = slot.tile(spans[kernel.channel].size, shape_of.dims(contiguous(counts)))
+    emitter.builder.emit(TensorReduce(result=result, source=source, op=root.combine, axes=len(root.axes)))
+    if kernel.expr is not ROOT:
+        end.finish(shape_of, result, loops)

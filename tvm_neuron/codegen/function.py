@@ -9,8 +9,8 @@ from tvm import relax
 from tvm_neuron.allocation.layouts import aligned, dram_strides
 from tvm_neuron.allocation.storage import InDram
 from tvm_neuron.codegen.arithmetic import count_temporaries
-from tvm_neuron.codegen.capability import verdict
 from tvm_neuron.codegen.builder import Builder, Ring
+from tvm_neuron.codegen.capability import verdict
 from tvm_neuron.codegen.emit_contraction import emit_contraction
 from tvm_neuron.codegen.emit_movement import emit_movement
 from tvm_neuron.codegen.emit_vector import MAX_TILE_ELEMS, emit_vector
@@ -18,6 +18,7 @@ from tvm_neuron.codegen.emitter import LOAD_QUEUE, Emitter, partition_firsts
 from tvm_neuron.codegen.legalise import legalise
 from tvm_neuron.codegen.memory_plan import MemoryPlan, plan_memory
 from tvm_neuron.codegen.options import BuildOptions
+from tvm_neuron.codegen.positions import load_positions
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.codegen.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.sync import synchronise
@@ -95,7 +96,7 @@ def _zones(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Devic
     temporaries = max((count_temporaries(kernel) for kernel in kernels if not kernel.by_dma), default=0)
     scratch = 2 * max(1, temporaries) * 4 * MAX_TILE_ELEMS
     reduced = 2 * 4 * MAX_TILE_ELEMS
-    weights = device.sbuf_bytes_per_partition // 3
+    weights = aligned(device.sbuf_bytes_per_partition // 3)
     sizes = [vectors, scratch, reduced, weights]
     starts = [sum(sizes[:i]) for i in range(5)]
     return Zones(
@@ -131,7 +132,7 @@ def _emit(
             if kernel.by_dma:
                 emit_movement(emitter, kernel)
                 continue
-            emitter.load_positions(kernel)
+            load_positions(emitter, kernel)
             emit = emit_contraction if isinstance(kernel.root, Contraction) else emit_vector
             emit(emitter, kernel)
     body = [*_load_vectors(builder), *builder.body]

@@ -1,4 +1,4 @@
-"""fuse: arithmetic with one reader moves into the kernel that feeds it, so that results leave PSUM once and finished."""
+"""fuse: arithmetic with one reader moves into the kernel that feeds it, so that results leave PSUM once."""
 
 from dataclasses import replace
 

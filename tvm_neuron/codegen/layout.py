@@ -1,6 +1,4 @@
-"""layout: which dimension of each tensor lies on the partitions, chosen over the whole subgraph, and the moves it costs."""
-
-from dataclasses import replace
+"""layout: which dimension of each tensor lies on the partitions, over the whole subgraph, and the moves that costs."""
 
 import numpy as np
 
@@ -17,24 +15,110 @@ def assign_partitions(graph: Graph) -> dict[Tensor, int]:
     what its largest operand has. A sum over partitions becomes a contraction with ones; any other reduction over
     partitions reads a copy laid out otherwise.
     """
-    partition_of = {tensor: _default(tensor) for tensor in graph.inputs}
-    blocks = graph.blocks
-    laid_out: list[Block] = []
-    copies: dict[tuple[Tensor, int], Tensor] = {}
-    for at, block in enumerate(blocks):
-        block = _lay_out(block, partition_of, copies, laid_out)
-        if block.output not in partition_of:
-            siblings = [b for b in blocks[at:] if b.output is block.output and any(_varying(b))]
-            chosen = _choose(siblings[0] if siblings and not any(_varying(block)) else block, partition_of)
-            partition_of[block.output] = chosen
-        block = _match_operands(block, partition_of, copies, laid_out)
-        laid_out.append(block)
-    graph.blocks = laid_out
-    return partition_of
+    layout = _Layout(graph)
+    for block in graph.blocks:
+        layout.add(block)
+    graph.blocks = layout.blocks
+    return layout.partition_of
 
 
-def _default(tensor: Tensor) -> int:
-    return 1 if len(tensor.shape) > 1 else 0
+class _Layout:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.partition_of = {tensor: min(1, max(len(tensor.shape) - 1, 0)) for tensor in graph.inputs}
+        self.blocks: list[Block] = []
+        self.copies: dict[tuple[Tensor, int], Tensor] = {}
+
+    def add(self, block: Block) -> None:
+        """Appends the block, laid out, and before it the copies that it needs."""
+        changed = self._lay_out(block)
+        if changed.output not in self.partition_of:
+            siblings = [changed, *(other for other in self.graph.writers(block.output) if other is not block)]
+            leader = next((other for other in siblings if _varying(other)), changed)  # a fill follows what it pads
+            self.partition_of[changed.output] = self._choose(leader)
+        self.blocks.append(self._match_operands(changed))
+
+    def _lay_out(self, block: Block) -> Block:
+        """The block with its data laid out so that what it sums or reduces lies where an engine can reach it."""
+        if is_constant_contraction(block):
+            return self._lay_out_contraction(block)
+        if not block.combine:
+            return self._use_copy(block)
+        load = block.expr
+        if not isinstance(load, Load) or load.tensor.value is not None:
+            return block
+        maps = linear_indices(load.indices)
+        if maps is None or not any(axis.is_reduction for axis in maps[self.partition_of[load.tensor]].terms):
+            return block
+        if block.combine == "add":
+            return _with_ones(block, load, maps[self.partition_of[load.tensor]])
+        kept = [d for d, m in enumerate(maps) if not any(axis.is_reduction for axis in m.terms)]
+        return self._read_copy(block, load.tensor, max(kept, key=lambda d: load.tensor.shape[d])) if kept else block
+
+    def _lay_out_contraction(self, block: Block) -> Block:
+        data = data_factor(block)
+        assert data is not None
+        depth = _depth_dims(block, data)
+        if not depth or self.partition_of[data.tensor] in depth:
+            return block
+        return self._read_copy(block, data.tensor, max(depth, key=lambda d: data.tensor.shape[d]))
+
+    def _choose(self, block: Block) -> int:
+        """The partition dimension of what the block writes."""
+        out_maps = linear_indices(block.index) or ()
+        if is_constant_contraction(block):
+            rows = [d for d, m in enumerate(out_maps) if set(m.terms) & _constant_axes(block)]
+            if rows:
+                return max(rows, key=lambda d: block.output.shape[d])
+        for load in _varying(block):
+            axes = self._partition_axes(load)
+            for d, m in enumerate(out_maps):
+                if axes is not None and (axes & set(m.terms) or (not axes and not m.terms)):
+                    return d
+        return min(1, max(len(block.output.shape) - 1, 0))
+
+    def _match_operands(self, block: Block) -> Block:
+        """An elementwise block with every operand laid out as its output is; a plain move needs nothing of the kind."""
+        out_maps = linear_indices(block.index)
+        if block.combine or isinstance(block.expr, Load) or not out_maps:
+            return block
+        here = set(out_maps[self.partition_of[block.output]].terms)
+        for load in _varying(block):
+            maps = linear_indices(load.indices)
+            if maps and self._partition_axes(load) != here:
+                wanted = [d for d, m in enumerate(maps) if set(m.terms) == here]
+                if wanted:
+                    block = self._read_copy(block, load.tensor, wanted[0])
+        return block
+
+    def _use_copy(self, block: Block) -> Block:
+        """An elementwise block reading that copy of its largest operand, if any, that suits its other operands."""
+        varying = _varying(block)
+        if len(varying) < 2 or isinstance(block.expr, Load):
+            return block
+        main, *others = varying
+        maps = linear_indices(main.indices)
+        wanted = [self._partition_axes(load) for load in others]
+        for (tensor, dim), copy in self.copies.items():
+            if tensor is main.tensor and maps is not None and all(set(maps[dim].terms) == axes for axes in wanted):
+                return _replace_load(block, tensor, copy)
+        return block
+
+    def _partition_axes(self, load: Load) -> set[Axis] | None:
+        maps = linear_indices(load.indices)
+        if maps is None or load.tensor not in self.partition_of:
+            return None
+        return set(maps[self.partition_of[load.tensor]].terms) if maps else set()
+
+    def _read_copy(self, block: Block, tensor: Tensor, dim: int) -> Block:
+        if (tensor, dim) not in self.copies:
+            copy = Tensor(f"{tensor.name}.by{dim}", tensor.shape, tensor.dtype)
+            axes = tuple(Axis(f"c{d}", extent) for d, extent in enumerate(tensor.shape))
+            index: tuple[Expr, ...] = tuple(Index(axis) for axis in axes)
+            self.copies[tensor, dim] = copy
+            self.partition_of[copy] = dim
+            self.blocks.append(Block(block.origin, axes, copy, index, Load(tensor, index)))
+        return _replace_load(block, tensor, self.copies[tensor, dim])
 
 
 def _varying(block: Block) -> list[Load]:
@@ -43,63 +127,16 @@ def _varying(block: Block) -> list[Load]:
     return sorted(found, key=lambda load: -load.tensor.elems)
 
 
-def _choose(block: Block, partition_of: dict[Tensor, int]) -> int:
-    out_maps = linear_indices(block.index) or ()
-    if is_constant_contraction(block):
-        constant_axes = {
-            axis
-            for part in factors(block.expr)
-            if isinstance(part, Load) and part.tensor.value is not None
-            for m in linear_indices(part.indices) or ()
-            for axis in m.terms
-        }
-        rows = [d for d, m in enumerate(out_maps) if set(m.terms) & constant_axes]
-        if rows:
-            return max(rows, key=lambda d: block.output.shape[d])
-    for load in _varying(block):
-        maps = linear_indices(load.indices)
-        if maps is None or load.tensor not in partition_of:
-            continue
-        axes = set(maps[partition_of[load.tensor]].terms)
-        for d, m in enumerate(out_maps):
-            if axes & set(m.terms) or (not axes and not m.terms):
-                return d
-    return min(_default(block.output), max(len(block.output.shape) - 1, 0))
-
-
-def _lay_out(block: Block, partition_of: dict[Tensor, int], copies: dict[tuple[Tensor, int], Tensor], laid_out: list[Block]) -> Block:
-    """The block with its data laid out so that what it sums or reduces lies where an engine can reach it."""
-    if is_constant_contraction(block):
-        data = data_factor(block)
-        assert data is not None
-        depth = _depth_dims(block, data)
-        if depth and partition_of[data.tensor] not in depth:
-            best = max(depth, key=lambda d: data.tensor.shape[d])
-            return _read_copy(block, data.tensor, best, partition_of, copies, laid_out)
-        return block
-    if not block.combine:
-        return _use_copy(block, partition_of, copies)
-    if not isinstance(block.expr, Load) or block.expr.tensor.value is not None:
-        return block
-    load = block.expr
-    maps = linear_indices(load.indices)
-    if maps is None or not any(axis.is_reduction for axis in maps[partition_of[load.tensor]].terms):
-        return block
-    if block.combine == "add":
-        return _with_ones(block, load, maps[partition_of[load.tensor]])
-    kept = [d for d, m in enumerate(maps) if not any(axis.is_reduction for axis in m.terms)]
-    if not kept:
-        return block
-    best = max(kept, key=lambda d: load.tensor.shape[d])
-    return _read_copy(block, load.tensor, best, partition_of, copies, laid_out)
+def _constant_axes(block: Block) -> set[Axis]:
+    """The axes along which a contraction's weights change."""
+    constant = [part for part in factors(block.expr) if isinstance(part, Load) and part.tensor.value is not None]
+    return {axis for part in constant for m in linear_indices(part.indices) or () for axis in m.terms}
 
 
 def _depth_dims(block: Block, data: Load) -> list[int]:
     """Dimensions of the data that only summed axes (and the output's channels) move along."""
     maps, out = linear_indices(data.indices), linear_indices(block.index)
-    constant = [part for part in factors(block.expr) if isinstance(part, Load) and part is not data]
-    known = {axis for part in constant for m in linear_indices(part.indices) or () for axis in m.terms}
-    free = {axis for m in out or () for axis in m.terms if axis not in known}
+    free = {axis for m in out or () for axis in m.terms} - _constant_axes(block)
     return [d for d, m in enumerate(maps or ()) if not set(m.terms) & free]
 
 
@@ -109,61 +146,8 @@ def _with_ones(block: Block, load: Load, part: Linear) -> Block:
     return block.with_expr(Apply("multiply", (load, Load(ones, (Index(axis),)))))
 
 
-def _match_operands(
-    block: Block, partition_of: dict[Tensor, int], copies: dict[tuple[Tensor, int], Tensor], laid_out: list[Block]
-) -> Block:
-    """An elementwise block with every operand laid out as its output is; a plain move needs nothing of the kind."""
-    if block.combine or isinstance(block.expr, Load):
-        return block
-    out_maps = linear_indices(block.index) or ()
-    here = set(out_maps[partition_of[block.output]].terms) if out_maps else set()
-    for load in _varying(block):
-        maps = linear_indices(load.indices)
-        if not maps or set(maps[partition_of[load.tensor]].terms) == here:
-            continue
-        wanted = [d for d, m in enumerate(maps) if set(m.terms) == here]
-        if wanted and here:
-            block = _read_copy(block, load.tensor, wanted[0], partition_of, copies, laid_out)
-        elif not here:
-            flat = [d for d, m in enumerate(maps) if not m.terms]
-            if flat:
-                block = _read_copy(block, load.tensor, flat[0], partition_of, copies, laid_out)
-    return block
-
-
-def _read_copy(
-    block: Block, tensor: Tensor, dim: int, partition_of: dict[Tensor, int], copies: dict[tuple[Tensor, int], Tensor], laid_out: list[Block]
-) -> Block:
-    if (tensor, dim) not in copies:
-        copy = Tensor(f"{tensor.name}.by{dim}", tensor.shape, tensor.dtype)
-        axes = tuple(Axis(f"c{d}", extent) for d, extent in enumerate(tensor.shape))
-        index: tuple[Expr, ...] = tuple(Index(axis) for axis in axes)
-        copies[tensor, dim] = copy
-        partition_of[copy] = dim
-        laid_out.append(Block(block.origin, axes, copy, index, Load(tensor, index)))
-    return _replace_load(block, tensor, copies[tensor, dim])
-
-
-def _use_copy(block: Block, partition_of: dict[Tensor, int], copies: dict[tuple[Tensor, int], Tensor]) -> Block:
-    """An elementwise block reading the copy of its largest operand that suits its other operands, if there is one."""
-    main, *others = _varying(block) or [None]
-    if main is None or not others or isinstance(block.expr, Load):
-        return block
-    maps = linear_indices(main.indices)
-    wanted = [_partition_axes(load, partition_of) for load in others]
-    for (tensor, dim), copy in copies.items():
-        if tensor is main.tensor and maps is not None and all(set(maps[dim].terms) == axes for axes in wanted):
-            return _replace_load(block, tensor, copy)
-    return block
-
-
-def _partition_axes(load: Load, partition_of: dict[Tensor, int]) -> set[Axis]:
-    maps = linear_indices(load.indices)
-    return set(maps[partition_of[load.tensor]].terms) if maps else set()
-
-
 def _replace_load(block: Block, tensor: Tensor, copy: Tensor) -> Block:
     def leaf(part: Num | Index | Load) -> Expr:
         return Load(copy, part.indices) if isinstance(part, Load) and part.tensor is tensor else part
 
-    return replace(block, expr=rewrite(block.expr, leaf))
+    return block.with_expr(rewrite(block.expr, leaf))

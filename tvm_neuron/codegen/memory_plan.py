@@ -1,6 +1,7 @@
 """memory_plan: where every tensor of the subgraph lies; what does not fit in SBUF is spilled to DRAM, by plan."""
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from tvm_neuron.allocation.layouts import bytes_on_chip, on_chip
 from tvm_neuron.allocation.place import Buffer, peak_bytes, place
@@ -10,6 +11,8 @@ from tvm_neuron.codegen.tiling import Region
 from tvm_neuron.errors import CompileError
 from tvm_neuron.schedule.graph import Tensor
 from tvm_neuron.schedule.kernel import Contraction, Kernel
+
+STAGE_SHARE = 5  # a strip of a kernel takes at most this fraction of the memory for tensors
 
 Stage = tuple[Kernel, Tensor, int]  # the part of a DRAM tensor that a strip works on; two slots take turns
 
@@ -96,7 +99,7 @@ def _buffers(kernels: list[Kernel], plan: MemoryPlan, capacity: int) -> list[Buf
             continue
         region = whole(kernel)
         if plan.boxes(kernel, region):
-            plan.strips[kernel] = strips(kernel, lambda r, k=kernel: sum(plan.stage_bytes(k, r).values()), capacity // 5)
+            plan.strips[kernel] = strips(kernel, partial(_stage_total, plan, kernel), capacity // STAGE_SHARE)
             slots = 2 if len(plan.strips[kernel]) > 1 else 1
             largest: dict[Tensor, int] = {}
             for part in plan.strips[kernel]:
@@ -109,8 +112,12 @@ def _buffers(kernels: list[Kernel], plan: MemoryPlan, capacity: int) -> list[Buf
     return buffers
 
 
+def _stage_total(plan: MemoryPlan, kernel: Kernel, region: Region) -> int:
+    return sum(plan.stage_bytes(kernel, region).values())
+
+
 def _victim(buffers: list[Buffer], failed: Buffer, capacity: int) -> Tensor:
-    """The tensor to spill: of those alive beside the buffer that found no room, the largest; ties to the longest lived."""
+    """The tensor to spill: the largest of those alive beside the buffer that found no room; of several the longest."""
     alive = [b for b in buffers if isinstance(b.name, Tensor) and b.overlaps(failed)]
     if not alive:
         kernel = failed.name[0] if isinstance(failed.name, tuple) else None

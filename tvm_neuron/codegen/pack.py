@@ -22,7 +22,8 @@ def pack_depth(kernels: list[Kernel], partition_of: dict[Tensor, int], device: D
     found: list[Kernel] = []
     for kernel in kernels:
         root = kernel.root
-        if isinstance(root, Contraction) and root.weights.shape[0] <= FEW_CHANNELS and _is_brought_in(root.data, kernels):
+        is_narrow = isinstance(root, Contraction) and root.weights.shape[0] <= FEW_CHANNELS
+        if isinstance(root, Contraction) and is_narrow and _is_brought_in(root.data, kernels):
             picked = _window_axis(root, partition_of[root.data], device)
             if picked is not None:
                 found += _pack(kernel, root, *picked, partition_of)

@@ -6,7 +6,7 @@ from math import ceil, floor
 
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Num, replace_axes
 from tvm_neuron.schedule.graph import Block, Graph
-from tvm_neuron.schedule.linear import Linear, NotLinear, SplitAxis, linear
+from tvm_neuron.schedule.linear import Linear, NotLinearError, SplitAxisError, linear
 
 Box = dict[Axis, tuple[int, int]]  # [low, high) of each axis
 
@@ -22,7 +22,7 @@ def _cut(block: Block) -> list[Block]:
     try:
         whole: Box = {axis: (0, axis.extent) for axis in block.axes}
         return [_on_box(block, box, expr) for box, expr in _regions(block.expr, whole)]
-    except (NotLinear, SplitAxis):
+    except (NotLinearError, SplitAxisError):
         return [block]
 
 
@@ -57,12 +57,12 @@ def _bounds(condition: Expr) -> Iterator[tuple[Axis, int, int]]:
             if op in ("is_lt", "is_gt"):
                 room = room + Linear(-1)
             if len(room.terms) != 1:
-                raise NotLinear(str(condition))
+                raise NotLinearError(str(condition))
             ((axis, step),) = room.terms.items()
             edge = -room.const / step
             yield (axis, ceil(edge), _BIG) if step > 0 else (axis, -_BIG, floor(edge) + 1)
         case _:
-            raise NotLinear(str(condition))
+            raise NotLinearError(str(condition))
 
 
 def _on_box(block: Block, box: Box, expr: Expr) -> Block:

@@ -80,6 +80,8 @@ class _Reader:
         kind = type(node).__name__
         if isinstance(node, tirx.IntImm | tirx.FloatImm):
             return Num(node.value)
+        if isinstance(node, ir.Var) and node.name not in self.axes:
+            raise CompileError(f"{self.origin.op} '{self.origin.name}' depends on '{node.name}', unknown until it runs")
         if isinstance(node, ir.Var):
             return Index(self.axes[node.name])
         if isinstance(node, ir.TensorLoad):
@@ -99,7 +101,7 @@ class _Reader:
             raise CompileError(
                 f"{self.origin.op} '{self.origin.name}' computes {node.op.name}, which no engine of a NeuronCore has"
             )
-        raise CompileError(f"{self.origin.op} '{self.origin.name}': its kernel holds a {kind}, which can't be scheduled")
+        raise CompileError(f"{self.origin.op} '{self.origin.name}': its kernel holds a {kind}: unknown here")
 
     def cast(self, node: Any) -> Expr:
         """Casts between floats are left to the engines, which compute in float32 and round on the way out."""

@@ -1,4 +1,4 @@
-"""simplify: the subgraph as kernels: constants folded, moves read and written through, layouts chosen, arithmetic fused."""
+"""simplify: the subgraph as kernels: constants folded, moves read through, layouts chosen, arithmetic fused."""
 
 from collections.abc import Sequence
 
@@ -12,6 +12,7 @@ from tvm_neuron.codegen.moves import read_through, write_through
 from tvm_neuron.codegen.pack import pack_depth
 from tvm_neuron.codegen.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.pieces import cut_pieces
+from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.graph import Graph, Tensor
 from tvm_neuron.schedule.kernel import Kernel
@@ -27,6 +28,7 @@ def make_kernels(graph: Graph, rules: Sequence[Rule], device: Device) -> tuple[l
         CompileError: no rule takes a block.
     """
     fold_constants(graph)
+    _need_dimensions(graph)
     cut_pieces(graph)
     graph.blocks = [canonical(block) for block in graph.blocks]
     read_through(graph)
@@ -39,3 +41,10 @@ def make_kernels(graph: Graph, rules: Sequence[Rule], device: Device) -> tuple[l
     kernels = [kernel if kernel.by_dma else fold_scale(kernel) for kernel in kernels]
     kernels = pack_depth(kernels, partition_of, device)
     return bounce_through_dram(kernels, partition_of), partition_of
+
+
+def _need_dimensions(graph: Graph) -> None:
+    for block in graph.blocks:
+        tensors = (block.output, *(load.tensor for load in block.loads() if load.tensor.value is None))
+        if any(not tensor.shape for tensor in tensors):
+            raise CompileError(f"{block.origin.op} '{block.origin.name}' works on a tensor without dimensions")

@@ -60,7 +60,7 @@ class _Marks:
 
     def _window(self, marks: NDArray[np.int32], tile: Footprint, at: int) -> NDArray[np.int32]:
         strides = (self.size * 4, *(step * 4 for step in tile.strides))
-        return np.ndarray((len(QUEUES), *tile.shape), np.int32, marks, at * 4, strides)  # type: ignore[arg-type]
+        return np.ndarray((len(QUEUES), *tile.shape), np.int32, marks, at * 4, strides)
 
 
 def _needed(program: Program, device: Device, dynamic: Dynamic) -> NDArray[np.int32]:

@@ -91,7 +91,8 @@ class Squeeze:
 
     def __init__(self, patterns: Sequence[Tile | DramTile], leading: int = 0) -> None:
         """`leading` dimensions of each pattern (a DRAM tile's channel) stay as they are."""
-        columns = list(zip(*(p.dims[-_free_rank(p, leading) :] if _free_rank(p, leading) else () for p in patterns), strict=True))
+        free = [p.dims[leading:] if isinstance(p, DramTile) else p.dims for p in patterns]
+        columns = list(zip(*free, strict=True))
         self.groups: list[list[int]] = []
         for i, column in enumerate(columns):
             if column[0][1] == 1:
@@ -103,7 +104,6 @@ class Squeeze:
                     self.groups[-1].append(i)
                     continue
             self.groups.append([i])
-        self.leading = leading
 
     def __call__(self, pattern: Tile) -> Tile:
         """The pattern in the common shape."""
@@ -118,10 +118,6 @@ class Squeeze:
                 count *= dims[i][1]
             joined.append((dims[group[-1]][0], count))
         return tuple(joined) or ((1, 1),)
-
-
-def _free_rank(pattern: Tile | DramTile, leading: int) -> int:
-    return len(pattern.dims) - (leading if isinstance(pattern, DramTile) else 0)
 
 
 def contiguous(counts: Sequence[int]) -> tuple[tuple[int, int], ...]:

@@ -19,7 +19,7 @@ def load_model(model: onnx.ModelProto | str | os.PathLike[str]) -> onnx.ModelPro
         return model
     path = Path(model)
     if not path.is_file():
-        raise ModelError(f"{path}: no such file")
+        raise ModelError(f"{path}: {'a folder, not an ONNX file' if path.is_dir() else 'no such file'}")
     try:
         loaded = onnx.load(path)
     except DecodeError as error:
@@ -104,8 +104,10 @@ def _static_shape(value: onnx.ValueInfoProto, given: tuple[int, ...] | None) -> 
         if not dim.HasField("dim_value") or dim.dim_value < 1:
             label = f"'{dim.dim_param}' " if dim.dim_param else ""
             example = tuple(d.dim_value if d.dim_value > 0 else 1 for d in dims)
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
             raise ModelError(
                 f"input '{value.name}' has the dynamic dimension {label}at axis {axis}; "
-                f"give its size: shape={{'{value.name}': {example}}}"
+                f"give its size: shape={{'{value.name}': {example}}}, "
+                f'or on the command line --io-config \'{{"inputs": {{"{value.name}": [{list(example)}, "{dtype}"]}}}}\''
             )
     return tuple(int(dim.dim_value) for dim in dims)

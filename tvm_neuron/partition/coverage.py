@@ -28,7 +28,8 @@ def check_must_compile(rows: Iterable[Placement]) -> None:
     refused = [row for row in rows if row.where == Where.CPU]
     if refused:
         lines = "\n".join(f"  {row.name} ({row.op}): {row.reason}" for row in refused)
-        raise PlacementError(f"{len(refused)} operators can't run on the NeuronCore:\n{lines}")
+        count = "1 operator" if len(refused) == 1 else f"{len(refused)} operators"
+        raise PlacementError(f"{count} can't run on the NeuronCore:\n{lines}")
 
 
 def _place(origin: Origin, decisions: list[Decision]) -> Placement:

@@ -8,7 +8,7 @@ from tvm.relax.expr import _update_type
 
 from tvm_neuron.frontend.origin import bindings_of
 from tvm_neuron.neff import Placement
-from tvm_neuron.partition.constraints import Refusal, Verdict
+from tvm_neuron.partition.constraints import IsConstant, Refusal, Verdict
 from tvm_neuron.partition.coverage import placements
 from tvm_neuron.partition.flatten import flatten
 from tvm_neuron.partition.hide import Hidden
@@ -52,7 +52,7 @@ def partition(mod: tvm.IRModule, can_schedule: CanSchedule | None = None) -> Par
     return Partition(mod, placements(lifted.func, plan))
 
 
-def _refuse_branches(_call: relax.Call) -> Verdict:
+def _refuse_branches(_call: relax.Call, _is_constant: IsConstant) -> Verdict:
     """The passes that make the subgraphs do not know If."""
     return Refusal("The model has a branch that data decides (If), so all of it is compiled for the CPU")
 

@@ -15,6 +15,8 @@ from tvm_neuron.runtime import FACTORY_ENTRY, make_module
 TargetLike: TypeAlias = Any
 """A tag, a dictionary made from one, or a `tvm.target.Target`."""
 
+_TARGETS = "use 'neuron' or 'neuron/' with inf1, inf2 or trn1"
+
 
 def build(
     ir_mod: tvm.IRModule,
@@ -37,6 +39,8 @@ def build(
 
     Raises ModelError (bad params or target), PlacementError, DeviceError, CompileError.
     """
+    if not isinstance(ir_mod, tvm.IRModule):
+        raise ModelError(f"relay.build takes the module of (mod, params) = from_onnx(...), got {type(ir_mod).__name__}")
     chosen = _as_target(target)
     with compiler.build_options(options) if options is not None else nullcontext():
         wanted = compiler.options_of_target(chosen)
@@ -51,9 +55,12 @@ def _as_target(target: TargetLike | None) -> tvm.target.Target:
     """The one target of a build; Relay also allowed a dictionary from device types to targets."""
     if isinstance(target, Mapping) and len(target) == 1 and not {"kind", "tag"} & set(target):
         target = next(iter(target.values()))
-    chosen = target if isinstance(target, tvm.target.Target) else tvm.target.Target(target or "neuron")
+    try:
+        chosen = target if isinstance(target, tvm.target.Target) else tvm.target.Target(target or "neuron")
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"target {target!r} is unknown; {_TARGETS}") from error
     if not compiler.is_neuron(chosen):
-        raise ModelError(f"target {chosen} is no Neuron target; use 'neuron' or 'neuron/' with inf1, inf2 or trn1")
+        raise ModelError(f"target {chosen} is no Neuron target; {_TARGETS}")
     return chosen
 
 

@@ -1,4 +1,4 @@
-"""evaluate: an expression over whole axes at once with NumPy; how constants are folded and static indices enumerated."""
+"""evaluate: an expression over whole axes at once with NumPy: constants are folded, static indices enumerated."""
 
 from collections.abc import Sequence
 from typing import Any

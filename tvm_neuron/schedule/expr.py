@@ -44,7 +44,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """An operation; `op` is an ALU operation, an activation function, or one of floordiv, floormod, select, and, not."""
+    """An operation; `op` is an ALU operation, a function of ACT, or one of floordiv, floormod, select, and, or, not."""
 
     op: str
     args: tuple["Expr", ...]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Axis, Expr, Load, loads
-from tvm_neuron.schedule.linear import Linear, NotLinear, SplitAxis, linear
+from tvm_neuron.schedule.linear import Linear, NotLinearError, SplitAxisError, linear
 
 
 @dataclass(eq=False)
@@ -33,7 +33,7 @@ class Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """`output[index] = expr` over all axes, or `output[index] = combine over the reduction axes of expr`, from `init`."""
+    """`output[index] = expr` for all axes, or `output[index] = combine(expr)` over the reduction axes from `init`."""
 
     origin: Origin
     axes: tuple[Axis, ...]
@@ -123,5 +123,5 @@ def linear_indices(indices: tuple[Expr, ...]) -> tuple[Linear, ...] | None:
     """The indices as sums of axes, or None if one of them is none."""
     try:
         return tuple(linear(index) for index in indices)
-    except (NotLinear, SplitAxis):
+    except (NotLinearError, SplitAxisError):
         return None

@@ -38,11 +38,11 @@ class Linear:
         return total
 
 
-class NotLinear(Exception):
+class NotLinearError(Exception):
     """The index is no sum of axes; it must be enumerated."""
 
 
-class SplitAxis(Exception):
+class SplitAxisError(Exception):
     """The index becomes linear once `axis` is split into `axis // inner` and `axis % inner`."""
 
     def __init__(self, axis: Axis, inner: int) -> None:
@@ -55,8 +55,8 @@ def linear(expr: Expr) -> Linear:
     """The expression as a sum of axes.
 
     Raises:
-        SplitAxis: it would be one if an axis were split.
-        NotLinear: it is none.
+        SplitAxisError: it would be one if an axis were split.
+        NotLinearError: it is none.
     """
     match expr:
         case Num(value):
@@ -83,7 +83,7 @@ def linear(expr: Expr) -> Linear:
                 return left if op == "min" else right
             if low >= 0:
                 return right if op == "min" else left
-    raise NotLinear(str(expr))
+    raise NotLinearError(str(expr))
 
 
 def _divide(value: Linear, divisor: int) -> tuple[Linear, Linear]:
@@ -96,5 +96,5 @@ def _divide(value: Linear, divisor: int) -> tuple[Linear, Linear]:
     for axis, step in rest.terms.items():
         inner = divisor // step if step > 0 and divisor % step == 0 else 0
         if 1 < inner < axis.extent and axis.extent % inner == 0:
-            raise SplitAxis(axis, inner)
-    raise NotLinear(f"{value} // {divisor}")
+            raise SplitAxisError(axis, inner)
+    raise NotLinearError(f"{value} // {divisor}")

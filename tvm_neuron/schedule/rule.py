@@ -36,7 +36,7 @@ class Rule(Protocol):
 
 
 def load_rules() -> tuple[Rule, ...]:
-    """All rules of the installed entry points `tvm_neuron.schedules`, in the order of their names, each in its own order.
+    """All rules of the installed entry points `tvm_neuron.schedules`, in the order of the entry points' names.
 
     Raises:
         CompileError: none is installed.

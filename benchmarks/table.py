@@ -1,0 +1,62 @@
+"""The tables that the benchmarks print."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.networks import Modelled
+from benchmarks.row import Row
+
+CONSOLE = Console(width=None if Console().is_terminal else 110)
+
+
+def show(rows: Iterable[Row], machine: Mapping[str, str] | None = None) -> None:
+    """Measured times, each beside what it is compared with."""
+    title = "Measured on: " + ", ".join(f"{key} {value}" for key, value in (machine or {}).items())
+    table = _table(title if machine else "Measured", "what", "here>", "runs>", "beside it>", "of", "ratio>", "bar>")
+    for row in rows:
+        theirs = f"{row.theirs:,.1f} {row.unit}" if row.theirs is not None else ""
+        ratio = f"{row.ratio:.2f}" if row.ratio is not None else ""
+        runs = str(len(row.samples) or 1)
+        table.add_row(row.what, f"{row.ours:,.1f} {row.unit}", runs, theirs, row.peer, ratio, _bar(row))
+    CONSOLE.print(table)
+
+
+def show_modelled(rows: Iterable[Modelled]) -> Sequence[Modelled]:
+    """What the model says of each network and chip; the rows again, for further use."""
+    columns = (
+        "network",
+        "chip",
+        "latency us>",
+        "roofline us>",
+        "PE>",
+        "DRAM MB>",
+        "on CPU>",
+        "compiled s>",
+        "L2 error>",
+    )
+    table = _table("Modelled, batch 1", *columns)
+    shown = []
+    for row in rows:
+        shown.append(row)
+        table.add_row(
+            row.network, row.chip, f"{row.latency_us:,.0f}", f"{row.roofline_us:,.0f}", f"{row.pe_utilisation:.1%}",
+            f"{row.dram_mb:,.1f}", str(row.on_cpu), f"{row.compile_seconds:.1f}", f"{row.l2_error:.2%}",
+        )  # fmt: skip
+    CONSOLE.print(table)
+    return shown
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    for name in columns:
+        table.add_column(name.rstrip(">"), justify="right" if name.endswith(">") else "left", overflow="fold")
+    return table
+
+
+def _bar(row: Row) -> str:
+    if row.bar is None:
+        return ""
+    unit = "x" if row.is_bar_a_ratio else f" {row.unit}"
+    return f"< {row.bar:g}{unit}: {'met' if row.is_met else 'missed'}"

@@ -1,0 +1,52 @@
+"""On a device with less SBUF the plan spills to DRAM instead of failing, and the numbers stay the same."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.onnx_models import reference
+from tests.stages.networks import compile_model, residual_network, run
+from tvm_neuron.errors import CompileError
+from tvm_neuron.hw import load_device
+from tvm_neuron.hw.load import device_to_dict
+
+KIB = 1024
+# Four convolutions on operands of bfloat16, each half a unit of 2**-8 off: 2**-9 * sqrt(2 * 4), and twice that to spare.
+TOLERANCE = 2 * 2.0**-9 * np.sqrt(8)
+
+
+def shrunk(folder: Path, chip: str, sbuf_kib: int) -> dict[str, str]:
+    """A target whose chip has `sbuf_kib` KiB of SBUF in each partition."""
+    raw: dict[str, Any] = device_to_dict(load_device(chip))
+    raw |= {"name": f"{chip}-{sbuf_kib}", "sbuf_bytes_per_partition": {"value": sbuf_kib * KIB, "source": "this test"}}
+    path = folder / f"{raw['name']}.json"
+    path.write_text(json.dumps(raw))
+    return {"tag": "neuron", "device": str(path)}
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+def test_spills_grow_and_numbers_stay(chip: str, batch: int, tmp_path: Path) -> None:
+    model = residual_network(batch)
+    inputs = {"x": np.random.default_rng(batch).standard_normal((batch, 3, 48, 48)).astype(np.float32)}
+    (wanted,) = reference(model, inputs)
+    roomy = compile_model(model, f"neuron/{chip}")
+    spills = [roomy.memory["spill"]]
+    for sbuf_kib in (32, 24, 16):
+        tight = compile_model(model, shrunk(tmp_path, chip, sbuf_kib))
+        assert tight.device.sbuf_bytes_per_partition == sbuf_kib * KIB
+        assert tight.memory["sbuf_peak"] <= sbuf_kib * KIB * tight.device.partitions
+        for mode in ("nest", "strict"):
+            actual = run(tight, inputs, mode)["y"]
+            assert np.linalg.norm(actual - wanted) / np.linalg.norm(wanted) < TOLERANCE
+        spills.append(tight.memory["spill"])
+    assert spills[0] < spills[1] <= spills[2] <= spills[3]
+    assert spills[3] > 10 * spills[0]
+
+
+def test_what_cannot_be_cut_further_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(CompileError, match=r"Conv 'conv\d' needs \d+ bytes of each SBUF partition at once"):
+        compile_model(residual_network(), shrunk(tmp_path, "inf1", 8))

@@ -1,0 +1,25 @@
+"""Every tutorial runs, in a process of its own as a reader runs it; its own assertions are the test."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "tutorials"
+SCRIPTS = sorted(FOLDER.glob("*.py"))
+
+
+def test_they_are_numbered() -> None:
+    assert [int(script.name.partition("_")[0]) for script in SCRIPTS] == list(range(1, len(SCRIPTS) + 1))
+    assert SCRIPTS
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_it_runs(script: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    assert list(tmp_path.iterdir()) == []  # nothing is left in the reader's folder

@@ -1,0 +1,68 @@
+"""TileEnd: the last step of one tile: from its root's value (in PSUM, say) through the arithmetic to its output."""
+
+from dataclasses import replace
+from math import prod
+
+from tvm_neuron.allocation.layouts import aligned
+from tvm_neuron.allocation.storage import Spans, Storage
+from tvm_neuron.codegen.arithmetic import Arithmetic, Operand, count_temporaries
+from tvm_neuron.codegen.builder import Loops, Scratch
+from tvm_neuron.codegen.emitter import Emitter
+from tvm_neuron.codegen.positions import follows_channel, is_vector
+from tvm_neuron.codegen.tiling import Squeeze, contiguous
+from tvm_neuron.isa import Tile
+from tvm_neuron.schedule.expr import Load, loads
+from tvm_neuron.schedule.kernel import ROOT, Kernel
+from tvm_neuron.schedule.linear import Linear, linear
+
+
+class TileEnd:
+    """The output tile, the operands, and the expression between them; `patterns` are those of whole tiles."""
+
+    def __init__(self, emitter: Emitter, kernel: Kernel, spans: Spans) -> None:
+        self.emitter, self.kernel, self.spans = emitter, kernel, spans
+        out = emitter.storage(kernel.out).tile(kernel.out_maps, kernel.channel, kernel.free, spans)
+        assert isinstance(out, Tile), f"{kernel.out} was not given a place in SBUF"
+        self.out = out
+        self.operands = {load: self._operand(load) for load in loads(kernel.expr) if load is not ROOT}
+        self.patterns = [self.out, *(tile for tile in self.operands.values() if self._is_whole(tile))]
+
+    def finish(self, shape_of: Squeeze, root: Tile | None, loops: Loops) -> None:
+        """Emits the arithmetic; `root` is where the value of the kernel's root lies."""
+        counts = [self.spans[axis].size for axis in self.kernel.free]
+        builder = self.emitter.builder
+        slots = max(1, count_temporaries(self.kernel))
+        scratch = Scratch(builder.scratch, aligned(4 * prod(counts)), slots, loops)
+
+        def resolve(load: Load) -> Operand:
+            if load is ROOT:
+                assert root is not None
+                return root
+            tile = self.operands[load]
+            return shape_of(tile) if self._is_whole(tile) else replace(tile, dims=((1, 1),))
+
+        shape = (self.spans[self.kernel.channel].size, shape_of.dims(contiguous(counts)))
+        Arithmetic(builder, scratch, shape, resolve).store(self.kernel.expr, shape_of(self.out))
+
+    def _is_whole(self, tile: Tile) -> bool:
+        """Whether the tile moves along free axes, rather than having one value for each partition."""
+        return len(tile.dims) == len(self.kernel.free) and any(step for step, _ in tile.dims)
+
+    def _operand(self, load: Load) -> Tile:
+        kernel = self.kernel
+        if load.tensor.value is not None and is_vector(load, kernel):
+            channel = self.spans[kernel.channel]
+            return self.emitter.builder.vector(
+                load.tensor.value, channel.start, channel.size, channel.count, channel.depth
+            )
+        maps = tuple(linear(index) for index in load.indices)
+        storage: Storage
+        if load.tensor.value is None:
+            storage = self.emitter.storage(load.tensor)
+        else:
+            storage = self.emitter.positions[load.tensor]
+            if not follows_channel(load, kernel):
+                maps = (Linear(0, {kernel.channel: 1}), *maps)
+        tile = storage.tile(maps, kernel.channel, kernel.free, self.spans)
+        assert isinstance(tile, Tile), f"{load.tensor} was not brought into SBUF"
+        return tile

@@ -1,0 +1,125 @@
+"""weight_tiles: a contraction's weights as stationary tiles, packed as they will lie on the partitions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_neuron.allocation.storage import PARTITIONS
+from tvm_neuron.codegen.tiling import Segment, runs
+from tvm_neuron.errors import CompileError
+from tvm_neuron.isa.dtypes import DTYPES, size_bytes
+from tvm_neuron.schedule.kernel import Contraction, Kernel
+
+
+@dataclass(frozen=True)
+class WeightTile:
+    """Stationary tiles of one run of output channels: [tiles, rows, depth tiles * steps * size]."""
+
+    run: Segment
+    depth_runs: tuple[tuple[Segment, int], ...]  # (run of summed channels, index of its first tile)
+    packed: NDArray[Any]
+
+    @property
+    def row_elems(self) -> int:
+        """Elements of one partition in one tile."""
+        return int(self.packed.shape[2])
+
+    @property
+    def bytes_per_partition(self) -> int:
+        """What all tiles take."""
+        return int(self.packed.shape[0] * self.row_elems * self.packed.dtype.itemsize)
+
+    def part(self, first: int, count: int) -> "WeightTile":
+        """`count` of the tiles, from tile `first`."""
+        start, size, _ = self.run
+        run = (start + first * PARTITIONS, size, count)
+        return WeightTile(run, self.depth_runs, self.packed[first : first + count])
+
+
+def weight_tiles(root: Contraction, channels: Sequence[Segment], data_first: int, dtype: str) -> list[WeightTile]:
+    """The tiles of each run of output channels; the data's channel 0 lies on the absolute partition `data_first`.
+
+    Where whole blocks of the weights are zero (groups), each tile keeps only the depth it needs.
+    """
+    depth = runs(root.weights.shape[0], [data_first])
+    found = []
+    for start, size, count in channels:
+        if not root.has_zeros:
+            found.append(_pack(root, (start, size, count), depth, data_first, dtype))
+            continue
+        for i in range(count):
+            run = (start + i * PARTITIONS, size, 1)
+            found.append(_pack(root, run, _used_depth(root, depth, run), data_first, dtype))
+    return found
+
+
+def in_order(tiles: Sequence[WeightTile]) -> list[WeightTile]:
+    """Single tiles by output channel, so that any group of them covers a range of channels (which can be staged)."""
+    single = [tile.part(i, 1) for tile in tiles for i in range(tile.run[2])]
+    return sorted(single, key=lambda tile: tile.run[0])
+
+
+def groups(tiles: Sequence[WeightTile], capacity: int, kernel: Kernel) -> list[list[WeightTile]]:
+    """Tiles in groups that fit in the memory for weights (in half of it, if there are several); runs are cut for that.
+
+    Raises:
+        CompileError: a single tile is larger than that memory.
+    """
+    room = capacity if sum(tile.bytes_per_partition for tile in tiles) <= capacity else capacity // 2
+    found: list[list[WeightTile]] = [[]]
+    free = room
+    for tile in tiles:
+        each = tile.row_elems * tile.packed.dtype.itemsize
+        if each > capacity:
+            raise CompileError(
+                f"{kernel.origins[0].op} '{kernel.origins[0].name}': the weights of one tile take {each} bytes of each "
+                f"partition; {capacity} are there for weights"
+            )
+        done = 0
+        while done < tile.run[2]:
+            fits = min(max(free // each, 0 if found[-1] else 1), tile.run[2] - done)
+            if fits == 0:
+                found.append([])
+                free = room
+                continue
+            found[-1].append(tile.part(done, fits))
+            free -= fits * each
+            done += fits
+    return found
+
+
+def _used_depth(root: Contraction, depth: Sequence[Segment], run: Segment) -> list[Segment]:
+    """The runs of summed channels that this run of output channels depends on at all."""
+    single = [(start + i * PARTITIONS, size, 1) for start, size, count in depth for i in range(count)]
+    columns = root.weights[..., run[0] : run[0] + run[1]]
+    used = [part for part in single if np.any(columns[part[0] : part[0] + part[1]])]
+    return used or single[:1]
+
+
+def _pack(root: Contraction, run: Segment, depth: Sequence[Segment], data_first: int, dtype: str) -> WeightTile:
+    """Rows lie on the partitions of the data that they meet; each row holds its depth tiles, steps and columns."""
+    start, size, count = run
+    steps = prod(axis.extent for axis in root.steps)
+    weights = root.weights.reshape(root.weights.shape[0], steps, root.weights.shape[-1])
+    rows = max((data_first + first) % PARTITIONS + length for first, length, _ in depth)
+    packed = np.zeros((count, rows, sum(repeat for _, _, repeat in depth), steps, size), DTYPES[dtype])
+    index = 0
+    placed: list[tuple[Segment, int]] = []
+    for first, length, repeat in depth:
+        placed.append(((first, length, repeat), index))
+        row = (data_first + first) % PARTITIONS
+        for j in range(repeat):
+            part = weights[first + j * PARTITIONS :][:length]
+            for i in range(count):
+                packed[i, row : row + length, index] = part[..., start + i * PARTITIONS :][..., :size]
+            index += 1
+    return WeightTile(run, tuple(placed), packed.reshape(count, rows, -1))
+
+
+def row_bytes(tile: WeightTile, dtype: str) -> int:
+    """Bytes of each partition that one tile takes."""
+    return tile.row_elems * size_bytes(dtype)
