@@ -1,4 +1,7 @@
-"""The nine light networks on two modelled chips: latency, roofline, utilisation, error. `python -m benchmarks.networks`"""
+"""The nine light networks on two modelled chips: latency, roofline, utilisation, error.
+
+`python -m benchmarks.networks`
+"""
 
 import time
 from collections.abc import Iterator, Sequence

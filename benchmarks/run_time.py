@@ -1,4 +1,7 @@
-"""One run of ResNet-50 on the hardware model, beside onnxruntime in float32 on two threads. `python -m benchmarks.run_time`"""
+"""One run of ResNet-50 on the hardware model, beside onnxruntime in float32 on two threads.
+
+`python -m benchmarks.run_time`
+"""
 
 import numpy as np
 import onnxruntime

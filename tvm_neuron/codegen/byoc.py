@@ -14,6 +14,8 @@ from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.errors import CompileError, NeuronError
 from tvm_neuron.frontend.origin import bindings_of, origin_of
 from tvm_neuron.hw import load_device
+from tvm_neuron.partition import Verdict
+from tvm_neuron.partition.constraints import IsConstant
 from tvm_neuron.partition.plan import CanSchedule
 from tvm_neuron.runtime import MANIFEST_ENTRY, make_module
 
@@ -63,9 +65,18 @@ def encode_manifest(manifest: dict[str, Any]) -> bytes:
 def scheduler(options: BuildOptions) -> CanSchedule:
     """What the partition asks of every call: can the code generator schedule its kernel on the chosen device?"""
     from tvm_neuron.codegen import function  # here, since it brings all schedules with it
+    from tvm_neuron.codegen.capability import question
 
     device = load_device(options.device)
-    return lambda call, is_constant: function.can_schedule(call, is_constant, device)
+    answers: dict[str, Verdict] = {}
+
+    def ask(call: relax.Call, is_constant: IsConstant) -> Verdict:
+        key = question(call, is_constant)
+        if key not in answers:
+            answers[key] = function.can_schedule(call, is_constant, device)
+        return answers[key]
+
+    return ask
 
 
 def _compile(func: relax.Function, symbol: str, device: Any, options: BuildOptions) -> bytes:

@@ -14,7 +14,7 @@ from tvm_neuron.partition import Match, Refusal, Verdict
 from tvm_neuron.partition.constraints import IsConstant
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.graph import Graph, Tensor
-from tvm_neuron.schedule.rule import Rule
+from tvm_neuron.schedule.rule import Rule, UnschedulableError
 
 
 def verdict(call: relax.Call, is_constant: IsConstant, rules: tuple[Rule, ...], device: Device) -> Verdict:
@@ -29,9 +29,18 @@ def verdict(call: relax.Call, is_constant: IsConstant, rules: tuple[Rule, ...], 
         flat = [tensor for arg in arguments for tensor in (arg if isinstance(arg, tuple) else (arg,))]
         inputs = [tensor for tensor in flat if tensor is not None and tensor.value is None]
         make_kernels(Graph(inputs, list(results), blocks), rules, device)
+    except UnschedulableError as error:
+        return Refusal(error.reason)
     except CompileError as error:
         return Refusal(str(error))
     return Match()
+
+
+def question(call: relax.Call, is_constant: IsConstant) -> str:
+    """What the verdict depends on: calls with the same question get the same answer."""
+    operands = [f"{'constant ' if is_constant(arg) else ''}{arg.ty}" for arg in call.args]
+    shapes = [str(arg) for arg in call.args if isinstance(arg, relax.ShapeExpr)]
+    return f"{call.op.name} {call.attrs} {operands} {shapes} {call.ty}"
 
 
 def _argument(arg: Any, is_constant: IsConstant) -> Any:

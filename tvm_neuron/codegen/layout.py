@@ -136,8 +136,11 @@ def _constant_axes(block: Block) -> set[Axis]:
 def _depth_dims(block: Block, data: Load) -> list[int]:
     """Dimensions of the data that only summed axes (and the output's channels) move along."""
     maps, out = linear_indices(data.indices), linear_indices(block.index)
-    free = {axis for m in out or () for axis in m.terms} - _constant_axes(block)
-    return [d for d, m in enumerate(maps or ()) if not set(m.terms) & free]
+    constant = _constant_axes(block)
+    written = {axis for m in out or () for axis in m.terms}
+    depth = [d for d, m in enumerate(maps or ()) if not set(m.terms) & (written - constant)]
+    grouped = [d for d in depth if set((maps or ())[d].terms) & written & constant]
+    return grouped or depth  # where output channels choose the data's (groups, windows over channels), only that will do
 
 
 def _with_ones(block: Block, load: Load, part: Linear) -> Block:

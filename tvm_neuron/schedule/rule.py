@@ -35,6 +35,14 @@ class Rule(Protocol):
         """The kernel for the block, or why this rule has none."""
 
 
+class UnschedulableError(CompileError):
+    """No rule takes a block; `reason` is the message without the operator's name."""
+
+    def __init__(self, block: Block, device: Device, refusals: Sequence[str]) -> None:
+        self.reason = f"no schedule for it on {device.name} ({'; '.join(refusals)})"
+        super().__init__(f"{block.origin.op} '{block.origin.name}': {self.reason}")
+
+
 def load_rules() -> tuple[Rule, ...]:
     """All rules of the installed entry points `tvm_neuron.schedules`, in the order of the entry points' names.
 
@@ -52,7 +60,7 @@ def apply_rules(block: Block, rules: Sequence[Rule], context: Context) -> Kernel
     """The kernel of the first rule that takes the block.
 
     Raises:
-        CompileError: all refuse; the message holds each one's reason.
+        UnschedulableError: all refuse; the message holds each one's reason.
     """
     refusals = []
     for rule in rules:
@@ -60,6 +68,4 @@ def apply_rules(block: Block, rules: Sequence[Rule], context: Context) -> Kernel
         if isinstance(found, Kernel):
             return found
         refusals.append(f"{rule.name}: {found.reason}")
-    raise CompileError(
-        f"{block.origin.op} '{block.origin.name}' can't be scheduled on {context.device.name} ({'; '.join(refusals)})"
-    )
+    raise UnschedulableError(block, context.device, refusals)
