@@ -21,6 +21,14 @@ class CompileError(NeuronError):
     """A subgraph accepted by the partitioner could not be compiled."""
 
 
+class UnschedulableError(CompileError):
+    """No schedule takes an operator; `reason` is the message without the operator's name."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason or message
+
+
 class NeffError(NeuronError):
     """A NEFF can't be read: truncated, corrupted, or of another major version."""
 

@@ -29,7 +29,7 @@ class RandomNetwork:
         self.values["x"] = self.input
         steps = [
             self.conv, self.conv, self.depthwise, self.relu, self.batch_norm, self.max_pool, self.average_pool, self.add,
-            self.concat, self.shuffle, self.sigmoid, self.lrn, self.scale, self.clip, self.split,
+            self.concat, self.shuffle, self.sigmoid, self.lrn, self.scale, self.split,
         ]  # fmt: skip
         last = "x"
         for _ in range(self.operators):

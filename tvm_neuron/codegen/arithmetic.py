@@ -1,7 +1,7 @@
 """arithmetic: an expression on one tile as ACT and POOL instructions."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tvm_neuron.errors import CompileError
@@ -104,8 +104,8 @@ class Arithmetic:
             case Apply("multiply", (left, right)) if self._is_scalar(right):
                 inner, scale = left, self._operand(right)
         source = self._tile(inner)
-        if source.free_elems != result.free_elems:
-            raise CompileError("a value of each partition can't be spread over a tile by itself")
+        if source.free_elems == 1:  # one value for each partition is read again and again
+            source = replace(source, dims=tuple((0, count) for _, count in result.dims))
         self.builder.emit(Activation(result=result, source=source, scale=scale, bias=shift, function=function))
 
     def _binary(self, op: str, left: Expr, right: Expr, result: Tile) -> None:

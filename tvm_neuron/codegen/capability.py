@@ -7,14 +7,14 @@ from tvm import relax
 
 from tvm_neuron.codegen.legalise import call_blocks
 from tvm_neuron.codegen.simplify import make_kernels
-from tvm_neuron.errors import CompileError
+from tvm_neuron.errors import CompileError, UnschedulableError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.partition import Match, Refusal, Verdict
 from tvm_neuron.partition.constraints import IsConstant
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.graph import Graph, Tensor
-from tvm_neuron.schedule.rule import Rule, UnschedulableError
+from tvm_neuron.schedule.rule import Rule
 
 
 def verdict(call: relax.Call, is_constant: IsConstant, rules: tuple[Rule, ...], device: Device) -> Verdict:

@@ -42,7 +42,7 @@ def _runs(kernel: Kernel, source: Storage, here: Maps, target: Storage, there: M
         if isinstance(storage, OnChip):
             part = maps[storage.partition_dim]
             if part.terms and part.terms != {kernel.channel: 1}:
-                raise CompileError(f"{kernel.origins[0].op} '{kernel.origins[0].name}' permutes partitions within SBUF")
+                raise CompileError(f"{kernel.origins[0]} permutes partitions within SBUF")
             firsts.append(part.const)
     return runs(kernel.channel.extent, firsts, any_start=True) if firsts else [(0, kernel.channel.extent, 1)]
 

@@ -2,10 +2,13 @@
 
 import numpy as np
 
+from tvm_neuron.codegen.canonical import canonical
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, rewrite
 from tvm_neuron.schedule.graph import Block, Graph, Tensor, linear_indices
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.roles import data_factor, factors, is_constant_contraction
+
+PARTITION_START_STEP = 32  # every access of an engine starts at a multiple of it
 
 
 def assign_partitions(graph: Graph) -> dict[Tensor, int]:
@@ -78,18 +81,39 @@ class _Layout:
         return min(1, max(len(block.output.shape) - 1, 0))
 
     def _match_operands(self, block: Block) -> Block:
-        """An elementwise block with every operand laid out as its output is; a plain move needs nothing of the kind."""
+        """An elementwise block with every operand laid out as its output is; a plain move needs nothing of it."""
         out_maps = linear_indices(block.index)
         if block.combine or isinstance(block.expr, Load) or not out_maps:
             return block
         here = set(out_maps[self.partition_of[block.output]].terms)
+        first = out_maps[self.partition_of[block.output]].const
         for load in _varying(block):
             maps = linear_indices(load.indices)
             if maps and self._partition_axes(load) != here:
                 wanted = [d for d, m in enumerate(maps) if set(m.terms) == here]
                 if wanted:
                     block = self._read_copy(block, load.tensor, wanted[0])
+            elif maps and (maps[self.partition_of[load.tensor]].const - first) % PARTITION_START_STEP:
+                block = self._read_shifted(block, load)
         return block
+
+    def _read_shifted(self, block: Block, load: Load) -> Block:
+        """The block reading a copy of just what `load` covers, whose partitions start where an engine can reach them."""
+        maps = linear_indices(load.indices) or ()
+        dim = self.partition_of[load.tensor]
+        extents = tuple(m.span[1] - m.span[0] + 1 for m in maps)
+        copy = Tensor(f"{load.tensor.name}.part", extents, load.tensor.dtype)
+        axes = tuple(Axis(f"c{d}", extent) for d, extent in enumerate(extents))
+        self.partition_of[copy] = dim
+        source = tuple(Apply("add", (Index(axis), Num(m.span[0]))) for axis, m in zip(axes, maps, strict=True))
+        index: tuple[Expr, ...] = tuple(Index(axis) for axis in axes)
+        self.blocks.append(canonical(Block(block.origin, axes, copy, index, Load(load.tensor, source))))
+        there = tuple((m + Linear(-m.span[0])).expr() for m in maps)
+
+        def leaf(part: Num | Index | Load) -> Expr:
+            return Load(copy, there) if part == load else part
+
+        return canonical(block.with_expr(rewrite(block.expr, leaf)))
 
     def _use_copy(self, block: Block) -> Block:
         """An elementwise block reading that copy of its largest operand, if any, that suits its other operands."""

@@ -63,7 +63,7 @@ def call_blocks(call: relax.Call, arguments: list[Any], name: str, origin: Origi
     """
     legalise_op = call.op.get_attr("FLegalize")
     if legalise_op is None:
-        raise CompileError(f"{origin.op} '{origin.name}': {call.op.name} has no TOPI kernel")
+        raise CompileError(f"{origin}: {call.op.name} has no TOPI kernel")
     builder = relax.BlockBuilder()
     with builder.function("main", []):
         with builder.dataflow():

@@ -121,7 +121,7 @@ def _victim(buffers: list[Buffer], failed: Buffer, capacity: int) -> Tensor:
     alive = [b for b in buffers if isinstance(b.name, Tensor) and b.overlaps(failed)]
     if not alive:
         kernel = failed.name[0] if isinstance(failed.name, tuple) else None
-        who = f"{kernel.origins[0].op} '{kernel.origins[0].name}'" if isinstance(kernel, Kernel) else str(failed.name)
+        who = f"{kernel.origins[0]}" if isinstance(kernel, Kernel) else str(failed.name)
         raise CompileError(
             f"{who} needs {failed.size} bytes of each SBUF partition at once; {capacity} are there for tensors"
         )

@@ -47,7 +47,7 @@ class _Reader:
         while isinstance(statement, tirx.For):
             statement = statement.body
         if not isinstance(statement, s_tir.SBlockRealize) or not isinstance(statement.block.body, tirx.BufferStore):
-            raise CompileError(f"{self.origin.op} '{self.origin.name}': its kernel is no loop nest around one store")
+            raise CompileError(f"{self.origin}: its kernel is no loop nest around one store")
         block = statement.block
         self.axes = {
             iv.var.name: Axis(iv.var.name, int(iv.dom.extent), iv.iter_type == tirx.IterVar.CommReduce)
@@ -61,7 +61,7 @@ class _Reader:
         combine, expr = self.split_combine(expr, output)
         init = self.expr(block.init.value)
         if not isinstance(init, Num):
-            raise CompileError(f"{self.origin.op} '{self.origin.name}': its reduction starts from no constant")
+            raise CompileError(f"{self.origin}: its reduction starts from no constant")
         return Block(self.origin, tuple(self.axes.values()), output, index, expr, combine, init.value)
 
     def split_combine(self, expr: Expr, output: Tensor) -> tuple[str, Expr]:
@@ -71,7 +71,7 @@ class _Reader:
                 return expr.op, right
             if isinstance(right, Load) and right.tensor is output:
                 return expr.op, left
-        raise CompileError(f"{self.origin.op} '{self.origin.name}': its reduction is none of {', '.join(_COMBINES)}")
+        raise CompileError(f"{self.origin}: its reduction is none of {', '.join(_COMBINES)}")
 
     def tensor(self, buffer: Any) -> Tensor:
         return next(tensor for known, tensor in self.tensors if known.same_as(buffer))
@@ -81,7 +81,7 @@ class _Reader:
         if isinstance(node, tirx.IntImm | tirx.FloatImm):
             return Num(node.value)
         if isinstance(node, ir.Var) and node.name not in self.axes:
-            raise CompileError(f"{self.origin.op} '{self.origin.name}' depends on '{node.name}', unknown until it runs")
+            raise CompileError(f"{self.origin} depends on '{node.name}', unknown until it runs")
         if isinstance(node, ir.Var):
             return Index(self.axes[node.name])
         if isinstance(node, ir.TensorLoad):
@@ -99,9 +99,9 @@ class _Reader:
             if name in _CALLS:
                 return Apply(_CALLS[name], tuple(self.expr(arg) for arg in node.args))
             raise CompileError(
-                f"{self.origin.op} '{self.origin.name}' computes {node.op.name}, which no engine of a NeuronCore has"
+                f"{self.origin} computes {node.op.name}, which no engine of a NeuronCore has"
             )
-        raise CompileError(f"{self.origin.op} '{self.origin.name}': its kernel holds a {kind}: unknown here")
+        raise CompileError(f"{self.origin}: its kernel holds a {kind}: unknown here")
 
     def cast(self, node: Any) -> Expr:
         """Casts between floats are left to the engines, which compute in float32 and round on the way out."""

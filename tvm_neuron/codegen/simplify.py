@@ -7,7 +7,7 @@ from tvm_neuron.codegen.bounce import bounce_through_dram
 from tvm_neuron.codegen.canonical import canonical
 from tvm_neuron.codegen.fold import fold_constants
 from tvm_neuron.codegen.fuse import fuse
-from tvm_neuron.codegen.layout import assign_partitions
+from tvm_neuron.codegen.layout import PARTITION_START_STEP, assign_partitions
 from tvm_neuron.codegen.moves import read_through, write_through
 from tvm_neuron.codegen.pack import pack_depth
 from tvm_neuron.codegen.padding import pad_in_order, sum_through_padding
@@ -17,8 +17,6 @@ from tvm_neuron.hw import Device
 from tvm_neuron.schedule.graph import Graph, Tensor
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.rule import Context, Rule, apply_rules
-
-PARTITION_START_STEP = 32  # every access of an engine starts at a multiple of it
 
 
 def make_kernels(graph: Graph, rules: Sequence[Rule], device: Device) -> tuple[list[Kernel], dict[Tensor, int]]:
@@ -47,4 +45,4 @@ def _need_dimensions(graph: Graph) -> None:
     for block in graph.blocks:
         tensors = (block.output, *(load.tensor for load in block.loads() if load.tensor.value is None))
         if any(not tensor.shape for tensor in tensors):
-            raise CompileError(f"{block.origin.op} '{block.origin.name}' works on a tensor without dimensions")
+            raise CompileError(f"{block.origin} works on a tensor without dimensions")

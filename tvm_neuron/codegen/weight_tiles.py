@@ -76,7 +76,7 @@ def groups(tiles: Sequence[WeightTile], capacity: int, kernel: Kernel) -> list[l
         each = tile.row_elems * tile.packed.dtype.itemsize
         if each > capacity:
             raise CompileError(
-                f"{kernel.origins[0].op} '{kernel.origins[0].name}': the weights of one tile take {each} bytes of each "
+                f"{kernel.origins[0]}: the weights of one tile take {each} bytes of each "
                 f"partition; {capacity} are there for weights"
             )
         done = 0

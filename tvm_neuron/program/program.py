@@ -35,6 +35,9 @@ class Origin:
     name: str
     op: str
 
+    def __str__(self) -> str:
+        return f"{self.op} '{self.name}'" if self.name else self.op
+
 
 @dataclass(frozen=True, slots=True)
 class Loop:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Protocol
 
-from tvm_neuron.errors import CompileError
+from tvm_neuron.errors import CompileError, UnschedulableError
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.graph import Block, Tensor
 from tvm_neuron.schedule.kernel import Kernel
@@ -35,14 +35,6 @@ class Rule(Protocol):
         """The kernel for the block, or why this rule has none."""
 
 
-class UnschedulableError(CompileError):
-    """No rule takes a block; `reason` is the message without the operator's name."""
-
-    def __init__(self, block: Block, device: Device, refusals: Sequence[str]) -> None:
-        self.reason = f"no schedule for it on {device.name} ({'; '.join(refusals)})"
-        super().__init__(f"{block.origin.op} '{block.origin.name}': {self.reason}")
-
-
 def load_rules() -> tuple[Rule, ...]:
     """All rules of the installed entry points `tvm_neuron.schedules`, in the order of the entry points' names.
 
@@ -68,4 +60,5 @@ def apply_rules(block: Block, rules: Sequence[Rule], context: Context) -> Kernel
         if isinstance(found, Kernel):
             return found
         refusals.append(f"{rule.name}: {found.reason}")
-    raise UnschedulableError(block, context.device, refusals)
+    reason = f"no schedule for it on {context.device.name} ({'; '.join(refusals)})"
+    raise UnschedulableError(f"{block.origin}: {reason}", reason)
