@@ -2,25 +2,22 @@
 
 import argparse
 import json
+import subprocess
+import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks import compile_time, machine, networks, run_time
+from benchmarks.publish import ROOT, replace_block
 from benchmarks.row import Row
-from benchmarks.table import show, show_modelled
+from benchmarks.table import CONSOLE, show, show_modelled
 from tvm_neuron.cli.progress import stages
 
 
 def main() -> None:
-    """Measures, prints, writes JSON."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what BENCHMARKS.md publishes.")
-    parser.add_argument("--all", action="store_true", help="also the nine light networks on both modelled chips")
-    parser.add_argument("--repeats", type=int, help="runs of each measurement (3 of compilations, 9 of runs)")
-    parser.add_argument(
-        "--json", type=Path, default=Path("build/benchmarks.json"), metavar="FILE", help="(%(default)s)"
-    )
-    options = parser.parse_args()
+    """Measures, prints, writes JSON, and publishes if asked to."""
+    options = _parser().parse_args()
     facts = machine.describe()
     rows: list[Row] = []
     with stages("bench") as on_stage:
@@ -28,14 +25,33 @@ def main() -> None:
             on_stage(script.__name__.partition(".")[2])
             rows += script.measure(options.repeats) if options.repeats else script.measure()
     show(rows, facts)
-    modelled = show_modelled(networks.measure()) if options.all else []
-    options.json.parent.mkdir(parents=True, exist_ok=True)
+    measured = CONSOLE.export_text()
+    modelled = show_modelled(networks.measure()) if options.all or options.publish else []
+    if options.publish:
+        replace_block("BENCHMARKS.md", "measured", measured)
+        replace_block("BENCHMARKS.md", "modelled", CONSOLE.export_text())
+        replace_block("README.md", "demo", _demo())
+    values = [asdict(row) | {"ratio": row.ratio, "is_met": row.is_met} for row in rows]
     taken = {"date": time.strftime("%Y-%m-%d"), "machine": facts}
-    measured = [asdict(row) | {"ratio": row.ratio, "is_met": row.is_met} for row in rows]
-    options.json.write_text(
-        json.dumps(taken | {"measured": measured, "modelled": [asdict(m) for m in modelled]}, indent=2)
-    )
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps(taken | {"measured": values, "modelled": [*map(asdict, modelled)]}, indent=2))
     print(f"written to {options.json}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what BENCHMARKS.md publishes.")
+    parser.add_argument("--all", action="store_true", help="also the nine light networks on both modelled chips")
+    parser.add_argument("--repeats", type=int, help="runs of each measurement (3 of compilations, 9 of runs)")
+    parser.add_argument("--json", type=Path, default=Path("build/benchmarks.json"), metavar="FILE", help="%(default)s")
+    parser.add_argument("--publish", action="store_true", help="--all, and write BENCHMARKS.md and the README's demo")
+    return parser
+
+
+def _demo() -> str:
+    """What the demo prints."""
+    return subprocess.run(
+        [sys.executable, ROOT / "demo" / "resnet50.py"], capture_output=True, text=True, check=True
+    ).stdout
 
 
 if __name__ == "__main__":

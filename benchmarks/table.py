@@ -8,7 +8,7 @@ from rich.table import Table
 from benchmarks.networks import Modelled
 from benchmarks.row import Row
 
-CONSOLE = Console(width=None if Console().is_terminal else 120)
+CONSOLE = Console(width=None if Console().is_terminal else 120, record=True)
 
 
 def show(rows: Iterable[Row], machine: Mapping[str, str] | None = None) -> None:

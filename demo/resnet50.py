@@ -57,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     console.print(f"ResNet-50, batch {options.batch}: from ONNX to a library in {seconds:.1f} s")
     console.print(render(report, options.top))
+    if not report.placed("cpu"):
+        console.print("On the CPU: nothing")
     error = float(np.linalg.norm(actual - expected) / np.linalg.norm(expected))
     console.print(top5(actual[0], expected[0]))
     console.print(f"relative L2 error against onnxruntime in float32: {error:.2%} (allowed: {BOUND:.0%})")

@@ -3,7 +3,7 @@
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, loads
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.kernel import Kernel
-from tvm_neuron.schedule.operations import ACTIVATION, ALU
+from tvm_neuron.schedule.operations import ACTIVATION, ALU, LOGIC
 from tvm_neuron.schedule.rule import Context, Refusal
 
 PARTITION_STEP = 32  # every access starts at a multiple of it
@@ -53,6 +53,6 @@ def _unknown_operation(expr: Expr) -> str:
     """The first operation on run-time values that no engine has ("" if there is none)."""
     if not isinstance(expr, Apply) or not any(load.tensor.value is None for load in loads(expr)):
         return ""
-    if expr.op not in ALU and expr.op not in ACTIVATION:
+    if expr.op not in ALU | ACTIVATION | LOGIC:
         return expr.op
     return next(filter(None, map(_unknown_operation, expr.args)), "")

@@ -5,6 +5,8 @@ from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction
 from tvm_neuron.schedule.rule import Context, Refusal
 
+PARTITION_STEP = 32  # every access starts at a multiple of it
+
 
 class ReductionRule:
     """One tensor_reduce for each tile; windows are extra dimensions of the access pattern."""
@@ -21,6 +23,8 @@ class ReductionRule:
         here, there = out_maps[context.partition_of[block.output]], maps[context.partition_of[block.expr.tensor]]
         if here.terms != there.terms or len(here.terms) > 1:
             return Refusal("it would have to reduce or permute partitions")
+        if (there.const - here.const) % PARTITION_STEP:
+            return Refusal(f"it would have to shift its data by {here.const - there.const} partitions")
         channel = next(iter(here.terms), None) or Axis("p", 1)
         axes = tuple(axis for axis in block.reduction if axis.extent > 1)
         if len(axes) > 3:
@@ -31,6 +35,6 @@ class ReductionRule:
             out_maps=out_maps,
             channel=channel,
             free=tuple(axis for axis in block.spatial if axis.extent > 1 and axis is not channel),
-            expr=ROOT,
-            root=Reduction(block.expr, block.combine, axes),
+            expr=ROOT if axes else block.expr,
+            root=Reduction(block.expr, block.combine, axes) if axes else None,
         )

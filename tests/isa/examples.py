@@ -10,6 +10,7 @@ from tvm_neuron.isa import (
     Matmul,
     Memset,
     ScalarTensorTensor,
+    Select,
     TensorCopy,
     TensorReduce,
     TensorScalar,
@@ -51,6 +52,7 @@ EXAMPLES: dict[str, Callable[[int, int], Instruction]] = {
     "scalar_tensor_tensor": lambda p, n: ScalarTensorTensor(sbuf(p, n), sbuf(p, n), psum(p, n), 2.0, "multiply", "add"),
     "tensor_reduce": lambda p, n: TensorReduce(sbuf(p, n), sbuf(p, n, 4), "add", 1),
     "tensor_copy": lambda p, n: TensorCopy(sbuf(p, n), psum(p, n)),
+    "select": lambda p, n: Select(sbuf(p, n), sbuf(p, n), sbuf(p, n), psum(p, n)),
     "memset": lambda p, n: Memset(sbuf(p, n), 0.0),
     "dma_copy": lambda p, n: DmaCopy(sbuf(p, n), dram(p, n), 0),
 }

@@ -5,7 +5,17 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tvm_neuron.errors import CompileError
-from tvm_neuron.isa import Activation, Affine, Instruction, Memset, ScalarTensorTensor, TensorScalar, TensorTensor, Tile
+from tvm_neuron.isa import (
+    Activation,
+    Affine,
+    Instruction,
+    Memset,
+    ScalarTensorTensor,
+    Select,
+    TensorScalar,
+    TensorTensor,
+    Tile,
+)
 from tvm_neuron.isa.functions import ACTIVATION, ALU
 from tvm_neuron.isa.tile import Dims
 from tvm_neuron.schedule.expr import Apply, Expr, Load, Num, axes_of
@@ -53,6 +63,13 @@ class Arithmetic:
                 self._affine("copy", expr, result)
             case Apply(op, (left, right)) if op in ALU:
                 self._binary(op, left, right, result)
+            case Apply("and" | "or" as op, (left, right)):
+                self._binary("multiply" if op == "and" else "max", left, right, result)
+            case Apply("not", (inner,)):
+                self._binary("is_equal", inner, Num(0.0), result)
+            case Apply("select", (condition, on_true, on_false)):
+                predicate, chosen, other = (self._whole(part) for part in (condition, on_true, on_false))
+                self.builder.emit(Select(result=result, predicate=predicate, on_true=chosen, on_false=other))
             case Apply(op, _):
                 raise CompileError(f"no engine of a NeuronCore computes '{op}'")
             case _:
@@ -75,6 +92,16 @@ class Arithmetic:
         if isinstance(found, float):
             raise CompileError("an operation on constants alone was left to the core")
         return found
+
+    def _whole(self, expr: Expr) -> Tile:
+        """A tile with an element for each of the result's: single values are spread, constants written out."""
+        found = self._operand(expr)
+        partitions, dims = self.shape
+        if isinstance(found, float):
+            constant = self.scratch.tile(partitions, dims)
+            self.builder.emit(Memset(result=constant, value=found))
+            return constant
+        return _spread(found, dims)
 
     def _is_scalar(self, expr: Expr) -> bool:
         """Whether it is one value for each partition."""
@@ -104,8 +131,7 @@ class Arithmetic:
             case Apply("multiply", (left, right)) if self._is_scalar(right):
                 inner, scale = left, self._operand(right)
         source = self._tile(inner)
-        if source.free_elems == 1:  # one value for each partition is read again and again
-            source = replace(source, dims=tuple((0, count) for _, count in result.dims))
+        source = _spread(source, result.dims)
         self.builder.emit(Activation(result=result, source=source, scale=scale, bias=shift, function=function))
 
     def _binary(self, op: str, left: Expr, right: Expr, result: Tile) -> None:
@@ -139,6 +165,11 @@ class Arithmetic:
         if not isinstance(expr, Apply) or expr.op not in ALU or len(expr.args) != 2:
             return False
         return self._is_scalar(expr.args[1]) and not self._is_scalar(expr.args[0])
+
+
+def _spread(tile: Tile, dims: Dims) -> Tile:
+    """The tile; if it has one value for each partition, reading that again and again."""
+    return replace(tile, dims=tuple((0, count) for _, count in dims)) if tile.free_elems == 1 else tile
 
 
 class _Nowhere:

@@ -83,7 +83,8 @@ class _Layout:
     def _match_operands(self, block: Block) -> Block:
         """An elementwise block with every operand laid out as its output is; a plain move needs nothing of it."""
         out_maps = linear_indices(block.index)
-        if block.combine or isinstance(block.expr, Load) or not out_maps:
+        is_move = isinstance(block.expr, Load) and not block.combine
+        if is_move or is_constant_contraction(block) or not out_maps:
             return block
         here = set(out_maps[self.partition_of[block.output]].terms)
         first = out_maps[self.partition_of[block.output]].const
@@ -93,12 +94,29 @@ class _Layout:
                 wanted = [d for d, m in enumerate(maps) if set(m.terms) == here]
                 if wanted:
                     block = self._read_copy(block, load.tensor, wanted[0])
+                elif len(here) == 1 and not any(here & set(m.terms) for m in maps):
+                    block = self._read_spread(block, load, next(iter(here)))
             elif maps and (maps[self.partition_of[load.tensor]].const - first) % PARTITION_START_STEP:
                 block = self._read_shifted(block, load)
         return block
 
+    def _read_spread(self, block: Block, load: Load, channel: Axis) -> Block:
+        """The block reading a copy with one and the same content for every channel."""
+        extents = (channel.extent, *load.tensor.shape)
+        copy = Tensor(f"{load.tensor.name}.spread", extents, load.tensor.dtype)
+        axes = tuple(Axis(f"c{d}", extent) for d, extent in enumerate(extents))
+        index: tuple[Expr, ...] = tuple(Index(axis) for axis in axes)
+        self.partition_of[copy] = 0
+        self.blocks.append(canonical(Block(block.origin, axes, copy, index, Load(load.tensor, index[1:]))))
+        there = (Index(channel), *load.indices)
+
+        def leaf(part: Num | Index | Load) -> Expr:
+            return Load(copy, there) if part == load else part
+
+        return canonical(block.with_expr(rewrite(block.expr, leaf)))
+
     def _read_shifted(self, block: Block, load: Load) -> Block:
-        """The block reading a copy of just what `load` covers, whose partitions start where an engine can reach them."""
+        """The block reading a copy of just what `load` covers, which starts where an engine can reach it."""
         maps = linear_indices(load.indices) or ()
         dim = self.partition_of[load.tensor]
         extents = tuple(m.span[1] - m.span[0] + 1 for m in maps)
@@ -164,7 +182,8 @@ def _depth_dims(block: Block, data: Load) -> list[int]:
     written = {axis for m in out or () for axis in m.terms}
     depth = [d for d, m in enumerate(maps or ()) if not set(m.terms) & (written - constant)]
     grouped = [d for d in depth if set((maps or ())[d].terms) & written & constant]
-    return grouped or depth  # where output channels choose the data's (groups, windows over channels), only that will do
+    # where output channels choose among the data's (groups, windows over channels), only that dimension will do
+    return grouped or depth
 
 
 def _with_ones(block: Block, load: Load, part: Linear) -> Block:

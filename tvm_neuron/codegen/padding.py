@@ -56,6 +56,8 @@ def _skip_padding(reader: Block, move: Block, source: Load) -> Block | None:
     if len(padded) != 1 or not any(axis.is_reduction for axis in axes):
         return None
     (dim,) = padded
+    if any(extent > 1 for extent in shape[1:dim]):
+        return None  # not the channels: along rows and columns an engine pads in place
     window = [axis for axis in axes if not axis.is_reduction]
     if any(axis in m.terms for axis in window for d, m in enumerate(maps) if d != dim) or len(window) != 1:
         return None

@@ -12,6 +12,7 @@ from tvm_neuron.codegen.moves import read_through, write_through
 from tvm_neuron.codegen.pack import pack_depth
 from tvm_neuron.codegen.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.pieces import cut_pieces
+from tvm_neuron.codegen.reductions import split_reductions
 from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.graph import Graph, Tensor
@@ -29,6 +30,7 @@ def make_kernels(graph: Graph, rules: Sequence[Rule], device: Device) -> tuple[l
     _need_dimensions(graph)
     cut_pieces(graph)
     graph.blocks = [canonical(block) for block in graph.blocks]
+    split_reductions(graph)
     read_through(graph)
     sum_through_padding(graph)
     pad_in_order(graph)

@@ -6,7 +6,7 @@ from tvm_neuron.isa.cost import Cost
 from tvm_neuron.isa.dma import DmaCopy
 from tvm_neuron.isa.instruction import QUEUES, Instruction, Wait
 from tvm_neuron.isa.pe import Matmul, Transpose
-from tvm_neuron.isa.pool import Memset, ScalarTensorTensor, TensorCopy, TensorReduce, TensorScalar, TensorTensor
+from tvm_neuron.isa.pool import Memset, ScalarTensorTensor, Select, TensorCopy, TensorReduce, TensorScalar, TensorTensor
 from tvm_neuron.isa.tile import DramTile, Tile
 
 ISA: tuple[type[Instruction], ...] = (
@@ -19,6 +19,7 @@ ISA: tuple[type[Instruction], ...] = (
     TensorReduce,
     TensorCopy,
     Memset,
+    Select,
     DmaCopy,
 )
 BY_OPCODE = {cls.opcode: cls for cls in ISA}
@@ -40,6 +41,7 @@ __all__ = [
     "Matmul",
     "Memset",
     "ScalarTensorTensor",
+    "Select",
     "TensorCopy",
     "TensorReduce",
     "TensorScalar",

@@ -139,6 +139,28 @@ class TensorCopy(Instruction, opcode=0x34, engine="pool", mnemonic="tensor_copy"
         return Cost(busy, device.instruction_latency_cycles)
 
 
+class Select(Instruction, opcode=0x36, engine="pool", mnemonic="select"):
+    """result[P, *N] = on_true[P, *N] where predicate[P, *N] != 0, else on_false[P, *N]."""
+
+    result: Tile = writes()
+    predicate: Tile = reads()
+    on_true: Tile = reads()
+    on_false: Tile = reads()
+
+    def check(self, device: Device) -> None:
+        need_same_shape("select", self.result, self.predicate, self.on_true, self.on_false)
+
+    def compute(self, *sources: Array) -> Array:
+        predicate, on_true, on_false = sources
+        return np.where(predicate != 0, on_true, on_false)
+
+    def cost(self, device: Device) -> Cost:
+        factor = 1 if self.on_true.space != self.on_false.space else 2
+        tiles = (self.result, self.predicate, self.on_true, self.on_false)
+        busy = elementwise_cycles(device, self.result.free_elems, *tiles, factor=factor)
+        return Cost(busy, device.instruction_latency_cycles)
+
+
 class Memset(Instruction, opcode=0x35, engine="pool", mnemonic="memset"):
     """result[P, *N] = value."""
 

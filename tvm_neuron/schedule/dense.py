@@ -13,6 +13,7 @@ from tvm_neuron.schedule.expr import Apply, Axis, Expr, axes_of
 from tvm_neuron.schedule.linear import Linear
 
 Array = NDArray[Any]
+PARTITION_STEP = 32  # every access starts at a multiple of it
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,18 @@ def dense_weights(
     extent = high - low + 1
     is_plain = _counts_all(depth, extent) and _counts_all(rows, span) and low == depth.const
     if is_plain and not set(row_axes) & set(depth.terms):
-        return Dense(grid.reshape(extent, *step_shape, span), low, False)
-    return Dense(_scatter(grid, grid_axes, depth + Linear(-low), rows, steps, (extent, span)), low, True)
+        return _from_start(Dense(grid.reshape(extent, *step_shape, span), low, False))
+    scattered = _scatter(grid, grid_axes, depth + Linear(-low), rows, steps, (extent, span))
+    return _from_start(Dense(scattered, low, True))
+
+
+def _from_start(dense: Dense) -> Dense:
+    """With rows of zeros in front, so that the first partition is one where an access may start."""
+    more = dense.first % PARTITION_STEP
+    if not more:
+        return dense
+    zeros = np.zeros((more, *dense.weights.shape[1:]), dense.weights.dtype)
+    return Dense(np.concatenate([zeros, dense.weights]), dense.first - more, dense.has_zeros)
 
 
 def _scatter(
