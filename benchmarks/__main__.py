@@ -31,10 +31,13 @@ def main() -> None:
         replace_block("BENCHMARKS.md", "measured", measured)
         replace_block("BENCHMARKS.md", "modelled", CONSOLE.export_text())
         replace_block("README.md", "demo", _demo())
-    values = [asdict(row) | {"ratio": row.ratio, "is_met": row.is_met} for row in rows]
     taken = {"date": time.strftime("%Y-%m-%d"), "machine": facts}
     options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps(taken | {"measured": values, "modelled": [*map(asdict, modelled)]}, indent=2))
+    options.json.write_text(
+        json.dumps(
+            taken | {"measured": [row.to_json() for row in rows], "modelled": [*map(asdict, modelled)]}, indent=2
+        )
+    )
     print(f"written to {options.json}")
 
 

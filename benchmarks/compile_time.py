@@ -15,7 +15,7 @@ import onnx
 import tvm
 from tvm.relax.frontend.onnx import from_onnx
 
-from benchmarks.row import Row, median, side_by_side
+from benchmarks.row import Row, side_by_side
 from tvm_neuron import relay
 from tvm_neuron.frontend.sample_models import light_network
 
@@ -43,12 +43,12 @@ def measure(repeats: int = 3) -> list[Row]:
         size_mb = model_file.stat().st_size / 1e6
     return [
         Row(
-            what="ResNet-50: ONNX file to library", unit="s", ours=median(ours), samples=tuple(ours),
-            peer="tvm.compile for llvm", theirs=median(theirs), bar=BAR_SECONDS,
+            what="ResNet-50: ONNX file to library", unit="s", samples=ours,
+            peer="tvm.compile for llvm", peer_samples=theirs, bar=BAR_SECONDS,
         ),
         Row(
-            what="ResNet-50: most memory while compiling", unit="MB", ours=peak_mb,
-            peer="size of the ONNX file", theirs=size_mb,
+            what="ResNet-50: most memory while compiling", unit="MB", samples=(peak_mb,),
+            peer="size of the ONNX file", peer_samples=(size_mb,),
         ),
     ]  # fmt: skip
 

@@ -1,5 +1,6 @@
 """The tables that the benchmarks print."""
 
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console
@@ -8,18 +9,19 @@ from rich.table import Table
 from benchmarks.networks import Modelled
 from benchmarks.row import Row
 
-CONSOLE = Console(width=None if Console().is_terminal else 120, record=True)
+CONSOLE = Console(width=None if Console().is_terminal else 132, record=True)
 
 
 def show(rows: Iterable[Row], machine: Mapping[str, str] | None = None) -> None:
     """Measured times, each beside what it is compared with."""
     title = "Measured on: " + ", ".join(f"{key} {value}" for key, value in (machine or {}).items())
-    table = _table(title if machine else "Measured", "what", "here>", "runs>", "beside it>", "of", "ratio>", "bar>")
+    columns = ("what", "median>", "best>", "beside it, median>", "best>", "of", "ratio>", "of best>", "bar>")
+    table = _table(title if machine else "Measured", *columns)
     for row in rows:
-        theirs = f"{row.theirs:,.1f} {row.unit}" if row.theirs is not None else ""
-        ratio = f"{row.ratio:.2f}" if row.ratio is not None else ""
-        runs = str(len(row.samples) or 1)
-        table.add_row(row.what, f"{row.ours:,.1f} {row.unit}", runs, theirs, row.peer, ratio, _bar(row))
+        ratios = [f"{ratio:.2f}" if ratio is not None else "" for ratio in (row.ratio, row.best_ratio)]
+        table.add_row(
+            row.what, *_summary(row, row.samples), *_summary(row, row.peer_samples), row.peer, *ratios, _bar(row)
+        )
     CONSOLE.print(table)
 
 
@@ -53,6 +55,14 @@ def _table(title: str, *columns: str) -> Table:
     for name in columns:
         table.add_column(name.rstrip(">"), justify="right" if name.endswith(">") else "left", overflow="fold")
     return table
+
+
+def _summary(row: Row, samples: Sequence[float]) -> tuple[str, str]:
+    """Median, and the best if there is more than one."""
+    if not samples:
+        return "", ""
+    best = f"{min(samples):,.1f} {row.unit}" if len(samples) > 1 else ""
+    return f"{statistics.median(samples):,.1f} {row.unit}", best
 
 
 def _bar(row: Row) -> str:

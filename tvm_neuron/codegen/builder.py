@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, Instruction, Tile, affine
 from tvm_neuron.isa.dtypes import DTYPES
@@ -26,10 +27,10 @@ class Ring:
     def take(self, size: int) -> int:
         """Byte offset of the next `size` bytes."""
         assert size <= self.capacity, f"{size} bytes asked of a ring of {self.capacity}"
-        if self.next + size > self.capacity:
-            self.next = 0
-        at = self.next
-        self.next += size
+        at = aligned(self.next)
+        if at + size > self.capacity:
+            at = 0
+        self.next = at + size
         return self.base + at
 
 

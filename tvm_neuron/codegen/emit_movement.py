@@ -11,8 +11,6 @@ from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.linear import Linear
 
-MAX_COPY_FREE_AXES = 3
-
 Maps = tuple[Linear, ...]
 
 
@@ -27,7 +25,7 @@ def emit_movement(emitter: Emitter, kernel: Kernel) -> None:
     source, target = emitter.storage(load.tensor), emitter.storage(kernel.out)
     maps = linear_indices(load.indices) or ()
     outer = _outer_axes(kernel, target)
-    free = [axis for axis in kernel.free if axis not in outer]
+    free = {axis: (0, axis.extent) for axis in kernel.free if axis not in outer}
     for values in product(*(range(axis.extent) for axis in outer)):
         fixed = dict(zip(outer, values, strict=True))
         here, there = _fix(maps, fixed), _fix(kernel.out_maps, fixed)
@@ -48,12 +46,10 @@ def _runs(kernel: Kernel, source: Storage, here: Maps, target: Storage, there: M
 
 
 def _outer_axes(kernel: Kernel, target: Storage) -> list[Axis]:
-    """Axes that take a transfer each: further axes of the target's partitions, and what no pattern has room for."""
-    outer: list[Axis] = []
-    if not isinstance(target, InDram):
-        outer = [axis for axis in kernel.out_maps[target.partition_dim].terms if axis is not kernel.channel]
-    rest = [axis for axis in kernel.free if axis not in outer]
-    return outer + rest[: max(0, len(rest) - MAX_COPY_FREE_AXES)]
+    """Further axes of the target's partitions: they take a transfer each."""
+    if isinstance(target, InDram):
+        return []
+    return [axis for axis in kernel.out_maps[target.partition_dim].terms if axis is not kernel.channel]
 
 
 def _fix(maps: Maps, values: dict[Axis, int]) -> Maps:

@@ -3,11 +3,13 @@
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import product
 
-from tvm_neuron.allocation.storage import PARTITIONS, InDram, OnChip, Span, Spans, Storage
+from tvm_neuron.allocation.storage import PARTITIONS, InDram, OnChip, Span, Storage
 from tvm_neuron.codegen.builder import Builder
 from tvm_neuron.codegen.memory_plan import MemoryPlan
-from tvm_neuron.codegen.tiling import Region, Squeeze, runs
+from tvm_neuron.codegen.regions import Box
+from tvm_neuron.codegen.tiling import Region, Segment, Squeeze, runs
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import DmaCopy, DramTile, Tile
 from tvm_neuron.schedule.expr import Axis
@@ -15,6 +17,7 @@ from tvm_neuron.schedule.graph import Tensor, linear_indices
 from tvm_neuron.schedule.kernel import Kernel, Reduction
 from tvm_neuron.schedule.linear import Linear
 
+MAX_COPY_FREE_AXES = 3
 WEIGHTS_QUEUE, LOAD_QUEUE, STORE_QUEUE, MOVE_QUEUE = 0, 1, 2, 3
 
 
@@ -48,38 +51,47 @@ class Emitter:
             self._staged[tensor] = self.plan.staged(kernel, tensor, slot, part)
         for tensor in boxes:
             if tensor is not kernel.out:
-                self._transfer(tensor, boxes[tensor], to_chip=True)
+                self._load(tensor, boxes[tensor])
         yield
         if kernel.out in boxes:
-            self._transfer(kernel.out, boxes[kernel.out], to_chip=False)
+            self._store(kernel, region)
         self._staged.clear()
 
-    def _transfer(self, tensor: Tensor, part: tuple[tuple[int, ...], tuple[int, ...]], to_chip: bool) -> None:
+    def _load(self, tensor: Tensor, part: Box) -> None:
+        """Brings a box of a DRAM tensor to where it is staged."""
         origin, shape = part
         axes = [Axis(f"d{d}", extent) for d, extent in enumerate(shape)]
         maps = [Linear(o, {axis: 1} if axis.extent > 1 else {}) for o, axis in zip(origin, axes, strict=True)]
         dim = self.plan.partition_of[tensor]
-        chip, dram = self._staged[tensor], self.dram[tensor]
-        free = [axis for d, axis in enumerate(axes) if d != dim]
-        source, target = (dram, chip) if to_chip else (chip, dram)
-        queue = LOAD_QUEUE if to_chip else STORE_QUEUE
-        for run in runs(shape[dim], [0], any_start=True) if shape else []:
-            self.copy(source, maps, target, maps, axes[dim], free, run, queue)
+        free = {axis: (0, axis.extent) for d, axis in enumerate(axes) if d != dim}
+        for run in runs(shape[dim], [0], any_start=True):
+            self.copy(self.dram[tensor], maps, self._staged[tensor], maps, axes[dim], free, run, LOAD_QUEUE)
+
+    def _store(self, kernel: Kernel, region: Region) -> None:
+        """Stores what the kernel wrote in the region, and nothing that may lie between."""
+        free = {axis: region[axis] for axis in kernel.free}
+        low, high = region.get(kernel.channel, (0, kernel.channel.extent))
+        chip, dram, maps = self._staged[kernel.out], self.dram[kernel.out], kernel.out_maps
+        for start, size, count in runs(high - low, [0], any_start=True):
+            self.copy(chip, maps, dram, maps, kernel.channel, free, (low + start, size, count), STORE_QUEUE)
 
     def copy(
         self, source: Storage, source_maps: Sequence[Linear], target: Storage, target_maps: Sequence[Linear],
-        channel: Axis, free: Sequence[Axis], run: tuple[int, int, int], queue: int,
+        channel: Axis, free: Region, run: Segment, queue: int,
     ) -> None:  # fmt: skip
-        """One DMA for each repetition of a run of channels, over the whole of the free axes."""
+        """DMA of a run of channels over a region of the free axes; axes that no pattern has room for take one each."""
         start, size, count = run
-        with self.builder.loop(count) as depth:
-            spans: Spans = {channel: Span(start, size, depth, PARTITIONS), **{a: Span(0, a.extent) for a in free}}
-            sides = [
-                target.tile(target_maps, channel, free, spans), source.tile(source_maps, channel, free, spans)
-            ]  # fmt: skip
-            shape_of = Squeeze(sides, leading=1)
-            into, out_of = (_squeezed(side, shape_of) for side in sides)
-            self.builder.emit(DmaCopy(target=into, source=out_of, ring=queue))
+        outer = list(free)[: max(0, len(free) - MAX_COPY_FREE_AXES)]
+        inner = list(free)[len(outer) :]
+        for values in product(*(range(*free[axis]) for axis in outer)):
+            with self.builder.loop(count) as depth:
+                spans = {channel: Span(start, size, depth, PARTITIONS)}
+                spans |= {axis: Span(value, 1) for axis, value in zip(outer, values, strict=True)}
+                spans |= {axis: Span(free[axis][0], free[axis][1] - free[axis][0]) for axis in inner}
+                sides = target.tile(target_maps, channel, inner, spans), source.tile(source_maps, channel, inner, spans)
+                shape_of = Squeeze(sides, leading=1)
+                into, out_of = (_squeezed(side, shape_of) for side in sides)
+                self.builder.emit(DmaCopy(target=into, source=out_of, ring=queue))
 
 
 def partition_firsts(kernel: Kernel, partition_of: Mapping[Tensor, int], staged: Container[Tensor]) -> list[int]:

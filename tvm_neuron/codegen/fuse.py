@@ -36,6 +36,8 @@ def _join(first: Kernel, second: Kernel, tensor: Tensor) -> Kernel | None:
     """`first`, which makes `tensor`, with the arithmetic of `second` appended; None where their loops differ."""
     if second.root is not None or second.by_dma or first.by_dma:
         return None
+    if second.out in first.sources():
+        return None  # a kernel reads no part of what it writes
     if first.root is None and any(load.tensor is ACCUMULATOR for load in second.operand_loads()):
         return None
     found = [load for load in second.operand_loads() if load.tensor is tensor]

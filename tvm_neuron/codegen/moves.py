@@ -108,12 +108,21 @@ def write_through(graph: Graph, partition_of: dict[Tensor, int], start_step: int
             load = moved_load(block)
             if load is None or source.kind != "temp" or not graph.writers(source):
                 continue
+            if _would_read_itself(graph, source, block):
+                continue
             axes = _covered_axes(load, block)
             if axes is not None and _keeps_partition(block, load, partition_of, start_step):
                 graph.replace(block)
                 for other in dict.fromkeys([*graph.writers(source), *graph.readers(source)]):
                     graph.replace(other, _redirect(other, source, axes, block))
                 break
+
+
+def _would_read_itself(graph: Graph, source: Tensor, move: Block) -> bool:
+    """Whether a block would read and write the larger tensor, which need not be in SBUF as a whole."""
+    readers = [block for block in graph.readers(source) if block is not move]
+    is_read = any(load.tensor is move.output for block in graph.writers(source) for load in block.loads())
+    return is_read or any(block.output is move.output for block in readers)
 
 
 def _covered_axes(load: Load, block: Block) -> tuple[Axis | None, ...] | None:

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil, floor
 
+from tvm_neuron.codegen.canonical import split_axis
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Num, replace_axes
 from tvm_neuron.schedule.graph import Block, Graph
-from tvm_neuron.schedule.linear import Linear, NotLinearError, SplitAxisError, linear
+from tvm_neuron.schedule.linear import CutAxisError, Linear, NotLinearError, SplitAxisError, linear
 
 Box = dict[Axis, tuple[int, int]]  # [low, high) of each axis
 
@@ -19,10 +20,15 @@ def cut_pieces(graph: Graph) -> None:
 def _cut(block: Block) -> list[Block]:
     if block.combine or not (isinstance(block.expr, Apply) and block.expr.op == "select"):
         return [block]
+    whole: Box = {axis: (0, axis.extent) for axis in block.axes}
     try:
-        whole: Box = {axis: (0, axis.extent) for axis in block.axes}
         return [_on_box(block, box, expr) for box, expr in _regions(block.expr, whole)]
-    except (NotLinearError, SplitAxisError):
+    except SplitAxisError as split:  # a choice by remainder: every second element, say
+        return _cut(split_axis(block, split.axis, split.inner))
+    except CutAxisError as cut:
+        halves = ({**whole, cut.axis: part} for part in ((0, cut.at), (cut.at, cut.axis.extent)))
+        return [piece for half in halves for piece in _cut(_on_box(block, half, block.expr))]
+    except NotLinearError:
         return [block]
 
 
@@ -51,6 +57,15 @@ def _bounds(condition: Expr) -> Iterator[tuple[Axis, int, int]]:
         case Apply("and", (a, b)):
             yield from _bounds(a)
             yield from _bounds(b)
+        case Apply("is_equal", (a, b)):
+            room = linear(a) + linear(b).scaled(-1)
+            if len(room.terms) > 1:
+                raise NotLinearError(str(condition))
+            for axis, step in room.terms.items():
+                at, rest = divmod(-room.const, step)
+                yield (axis, at, at + 1) if rest == 0 else (axis, 0, 0)
+            if not room.terms and room.const:
+                raise NotLinearError(str(condition))
         case Apply("is_le" | "is_lt" | "is_ge" | "is_gt" as op, (a, b)):
             left, right = (a, b) if op in ("is_le", "is_lt") else (b, a)
             room = linear(right) + linear(left).scaled(-1)  # must be >= 0, or >= 1 where the test is strict

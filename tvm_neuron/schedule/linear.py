@@ -42,6 +42,15 @@ class NotLinearError(Exception):
     """The index is no sum of axes; it must be enumerated."""
 
 
+class CutAxisError(NotLinearError):
+    """The index would become linear by splitting `axis`, were it not for the part of it from `at` on."""
+
+    def __init__(self, axis: Axis, at: int) -> None:
+        super().__init__(axis, at)
+        self.axis = axis
+        self.at = at
+
+
 class SplitAxisError(Exception):
     """The index becomes linear once `axis` is split into `axis // inner` and `axis % inner`."""
 
@@ -95,6 +104,8 @@ def _divide(value: Linear, divisor: int) -> tuple[Linear, Linear]:
         return whole + Linear(shift), rest + Linear(-shift * divisor)
     for axis, step in rest.terms.items():
         inner = divisor // step if step > 0 and divisor % step == 0 else 0
-        if 1 < inner < axis.extent and axis.extent % inner == 0:
+        if 1 < inner < axis.extent:
+            if axis.extent % inner:
+                raise CutAxisError(axis, axis.extent // inner * inner)
             raise SplitAxisError(axis, inner)
     raise NotLinearError(f"{value} // {divisor}")
