@@ -35,8 +35,8 @@ def measure(repeats: int = 3) -> list[Row]:
         model_file = Path(folder, "resnet50.onnx")
         onnx.save(light_network("resnet50"), model_file)
         calls = (
-            lambda: compile_for_neuron(model_file, Path(folder, "neuron.so")),
-            lambda: compile_for_cpu(model_file, Path(folder, "cpu.so")),
+            (lambda: compile_for_neuron(model_file, Path(folder, "neuron.so")), 1),
+            (lambda: compile_for_cpu(model_file, Path(folder, "cpu.so")), 1),
         )
         ours, theirs = side_by_side(calls, repeats)
         peak_mb = peak_memory_mb(model_file, Path(folder, "resnet50.neff"))

@@ -67,7 +67,13 @@ def seconds(call: Callable[[], Any]) -> float:
     return time.perf_counter() - begin
 
 
-def side_by_side(calls: Sequence[Callable[[], Any]], repeats: int) -> list[tuple[float, ...]]:
-    """Wall times of each call, taken in turns, so that whatever else the machine does falls on all alike."""
-    rounds = [[seconds(call) for call in calls] for _ in range(repeats)]
-    return list(zip(*rounds, strict=True))
+def side_by_side(calls: Sequence[tuple[Callable[[], Any], int]], repeats: int) -> list[tuple[float, ...]]:
+    """Wall times of each call, taken in turns, so that whatever else the machine does falls on all alike.
+
+    The number beside a call is how often it is called in one turn: more for short ones.
+    """
+    samples: list[list[float]] = [[] for _ in calls]
+    for _ in range(repeats):
+        for (call, times), taken in zip(calls, samples, strict=True):
+            taken += [seconds(call) for _ in range(times)]
+    return [tuple(taken) for taken in samples]

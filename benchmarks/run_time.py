@@ -29,7 +29,7 @@ def measure(repeats: int = 9) -> list[Row]:
     first = seconds(executor.run)
     session.run(None, feed)
     ours, theirs, clock = side_by_side(
-        (executor.run, lambda: session.run(None, feed), lambda: tvm_neuron.report(library)), repeats
+        ((executor.run, 1), (lambda: session.run(None, feed), 5), (lambda: tvm_neuron.report(library), 1)), repeats
     )
     return [
         Row(

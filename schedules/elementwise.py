@@ -2,11 +2,9 @@
 
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, loads
 from tvm_neuron.schedule.graph import Block, linear_indices
-from tvm_neuron.schedule.kernel import Kernel
-from tvm_neuron.schedule.operations import ACTIVATION, ALU, LOGIC
+from tvm_neuron.schedule.kernel import Kernel, kernel_of
+from tvm_neuron.schedule.operations import ACTIVATION, ALU, LOGIC, PARTITION_START_STEP
 from tvm_neuron.schedule.rule import Context, Refusal
-
-PARTITION_STEP = 32  # every access starts at a multiple of it
 
 
 class ElementwiseRule:
@@ -35,18 +33,11 @@ class ElementwiseRule:
             there = maps[context.partition_of[load.tensor]] if maps else None
             if (there.terms if there else {}) != here.terms:
                 return Refusal(f"it would have to move {load.tensor.name} across partitions")
-            if there and (there.const - here.const) % PARTITION_STEP:
+            if there and (there.const - here.const) % PARTITION_START_STEP:
                 return Refusal(f"it would have to shift {load.tensor.name} by {here.const - there.const} partitions")
             if load.tensor.kind == "input" and block.output.kind != "output" and load is block.expr:
                 return Refusal("it only brings an input into the core")
-        return Kernel(
-            origins=(block.origin,),
-            out=block.output,
-            out_maps=out_maps,
-            channel=channel,
-            free=tuple(axis for axis in block.spatial if axis.extent > 1 and axis is not channel),
-            expr=block.expr,
-        )
+        return kernel_of(block, out_maps, channel, block.expr)
 
 
 def _unknown_operation(expr: Expr) -> str:

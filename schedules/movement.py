@@ -2,7 +2,7 @@
 
 from tvm_neuron.schedule.expr import Axis, Load
 from tvm_neuron.schedule.graph import Block, linear_indices
-from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.kernel import Kernel, kernel_of
 from tvm_neuron.schedule.rule import Context, Refusal
 
 
@@ -20,12 +20,4 @@ class MovementRule:
             return Refusal("it gathers from positions that are no sums of its axes")
         here = out_maps[context.partition_of[block.output]]
         channel = next(iter(sorted(here.terms, key=lambda axis: here.terms[axis])), None) or Axis("p", 1)
-        return Kernel(
-            origins=(block.origin,),
-            out=block.output,
-            out_maps=out_maps,
-            channel=channel,
-            free=tuple(axis for axis in block.spatial if axis.extent > 1 and axis is not channel),
-            expr=block.expr,
-            by_dma=True,
-        )
+        return kernel_of(block, out_maps, channel, block.expr, by_dma=True)

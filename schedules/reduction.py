@@ -2,10 +2,9 @@
 
 from tvm_neuron.schedule.expr import Axis, Load
 from tvm_neuron.schedule.graph import Block, linear_indices
-from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction
+from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction, kernel_of
+from tvm_neuron.schedule.operations import NEUTRAL, PARTITION_START_STEP
 from tvm_neuron.schedule.rule import Context, Refusal
-
-PARTITION_STEP = 32  # every access starts at a multiple of it
 
 
 class ReductionRule:
@@ -17,24 +16,19 @@ class ReductionRule:
         """See Rule."""
         if not block.combine or not isinstance(block.expr, Load) or block.expr.tensor.value is not None:
             return Refusal("it is no reduction of a tensor")
+        if not NEUTRAL[block.combine](block.init):
+            return Refusal(f"it starts from {block.init}, which a {block.combine} of its data alone does not")
         maps, out_maps = linear_indices(block.expr.indices), linear_indices(block.index)
         if maps is None or out_maps is None:
             return Refusal("its data are not addressed by sums of its axes")
         here, there = out_maps[context.partition_of[block.output]], maps[context.partition_of[block.expr.tensor]]
         if here.terms != there.terms or len(here.terms) > 1:
             return Refusal("it would have to reduce or permute partitions")
-        if (there.const - here.const) % PARTITION_STEP:
+        if (there.const - here.const) % PARTITION_START_STEP:
             return Refusal(f"it would have to shift its data by {here.const - there.const} partitions")
         channel = next(iter(here.terms), None) or Axis("p", 1)
         axes = tuple(axis for axis in block.reduction if axis.extent > 1)
         if len(axes) > 3:
             return Refusal(f"it reduces {len(axes)} axes at once; an access pattern has room for 3")
-        return Kernel(
-            origins=(block.origin,),
-            out=block.output,
-            out_maps=out_maps,
-            channel=channel,
-            free=tuple(axis for axis in block.spatial if axis.extent > 1 and axis is not channel),
-            expr=ROOT if axes else block.expr,
-            root=Reduction(block.expr, block.combine, axes) if axes else None,
-        )
+        root = Reduction(block.expr, block.combine, axes) if axes else None
+        return kernel_of(block, out_maps, channel, ROOT if axes else block.expr, root)

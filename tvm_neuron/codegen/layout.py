@@ -6,9 +6,8 @@ from tvm_neuron.codegen.canonical import canonical
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, rewrite
 from tvm_neuron.schedule.graph import Block, Graph, Tensor, linear_indices
 from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.operations import PARTITION_START_STEP
 from tvm_neuron.schedule.roles import data_factor, factors, is_constant_contraction
-
-PARTITION_START_STEP = 32  # every access of an engine starts at a multiple of it
 
 
 def assign_partitions(graph: Graph) -> dict[Tensor, int]:

@@ -7,7 +7,7 @@ from tvm_neuron.codegen.bounce import bounce_through_dram
 from tvm_neuron.codegen.canonical import canonical
 from tvm_neuron.codegen.fold import fold_constants
 from tvm_neuron.codegen.fuse import fuse
-from tvm_neuron.codegen.layout import PARTITION_START_STEP, assign_partitions
+from tvm_neuron.codegen.layout import assign_partitions
 from tvm_neuron.codegen.moves import read_through, write_through
 from tvm_neuron.codegen.pack import pack_depth
 from tvm_neuron.codegen.padding import pad_in_order, sum_through_padding
@@ -17,6 +17,7 @@ from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.graph import Graph, Tensor
 from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.operations import PARTITION_START_STEP
 from tvm_neuron.schedule.rule import Context, Rule, apply_rules
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Axis, Expr, Load, loads
-from tvm_neuron.schedule.graph import Tensor
+from tvm_neuron.schedule.graph import Block, Tensor
 from tvm_neuron.schedule.linear import Linear
 
 ACCUMULATOR = Tensor("accumulator", (), "float32")
@@ -65,3 +65,16 @@ class Kernel:
             yield self.root.load.tensor
         for load in self.operand_loads():
             yield load.tensor
+
+
+def kernel_of(
+    block: Block,
+    out_maps: tuple[Linear, ...],
+    channel: Axis,
+    expr: Expr,
+    root: Reduction | None = None,
+    by_dma: bool = False,
+) -> Kernel:
+    """The kernel that runs a block over its own axes, `channel` along the partitions."""
+    free = tuple(axis for axis in block.spatial if axis.extent > 1 and axis is not channel)
+    return Kernel((block.origin,), block.output, out_maps, channel, free, expr, root, by_dma)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from tvm_neuron.schedule.expr import Apply, Axis, Expr, Load, Num
-from tvm_neuron.schedule.graph import Block, linear_indices
+from tvm_neuron.schedule.expr import Apply, Expr, Load, Num
+from tvm_neuron.schedule.graph import Block
 
 
 def factors(expr: Expr) -> Iterator[Expr]:
@@ -31,9 +31,3 @@ def is_constant_contraction(block: Block) -> bool:
     """Whether the block sums data times weights that are known at compile time, over at least one axis of theirs."""
     data = data_factor(block)
     return data is not None and any(isinstance(part, Load) and part is not data for part in factors(block.expr))
-
-
-def load_axes(load: Load) -> list[set[Axis]]:
-    """For each dimension the axes that move along it (all axes where the index is not linear)."""
-    maps = linear_indices(load.indices)
-    return [set(m.terms) for m in maps] if maps is not None else []
