@@ -23,6 +23,8 @@ class ElementwiseRule:
         here = out_maps[context.partition_of[block.output]]
         if len(here.terms) > 1 or any(step != 1 for step in here.terms.values()):
             return Refusal("it writes partitions in a permuted order")
+        if here.const % PARTITION_START_STEP:
+            return Refusal(f"it would have to start at partition {here.const}")
         channel = next(iter(here.terms), None) or Axis("p", 1)
         for load in block.loads():
             if load.tensor.value is not None:
@@ -33,7 +35,7 @@ class ElementwiseRule:
             there = maps[context.partition_of[load.tensor]] if maps else None
             if (there.terms if there else {}) != here.terms:
                 return Refusal(f"it would have to move {load.tensor.name} across partitions")
-            if there and (there.const - here.const) % PARTITION_START_STEP:
+            if there and there.const % PARTITION_START_STEP:
                 return Refusal(f"it would have to shift {load.tensor.name} by {here.const - there.const} partitions")
             if load.tensor.kind == "input" and block.output.kind != "output" and load is block.expr:
                 return Refusal("it only brings an input into the core")

@@ -24,8 +24,8 @@ class ReductionRule:
         here, there = out_maps[context.partition_of[block.output]], maps[context.partition_of[block.expr.tensor]]
         if here.terms != there.terms or len(here.terms) > 1:
             return Refusal("it would have to reduce or permute partitions")
-        if (there.const - here.const) % PARTITION_START_STEP:
-            return Refusal(f"it would have to shift its data by {here.const - there.const} partitions")
+        if there.const % PARTITION_START_STEP or here.const % PARTITION_START_STEP:
+            return Refusal(f"it would have to read at partition {there.const} and write at {here.const}")
         channel = next(iter(here.terms), None) or Axis("p", 1)
         axes = tuple(axis for axis in block.reduction if axis.extent > 1)
         if len(axes) > 3:

@@ -18,13 +18,14 @@ class RandomNetwork:
 
     seed: int
     operators: int = 5
+    largest: int = 15  # rows and columns
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     weights: Arrays = field(default_factory=dict)
     values: dict[str, Shape] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(self.seed)
-        height, width = (int(extent) for extent in self.rng.integers(3, 15, 2))
+        height, width = (int(extent) for extent in self.rng.integers(max(3, self.largest // 3), self.largest, 2))
         self.input: Shape = (int(self.rng.choice([1, 1, 2, 3])), self._channels(), height, width)
         self.values["x"] = self.input
         steps = [
@@ -98,18 +99,15 @@ class RandomNetwork:
     def depthwise(self, last: str) -> str:
         shape = self.values[last]
         attributes, size = self._window(shape, may_dilate=True)
-        weight = self._weight(shape[1], 1, *attributes["kernel_shape"], scale=np.prod(attributes["kernel_shape"]) ** -0.5)
+        kernel = attributes["kernel_shape"]
+        weight = self._weight(shape[1], 1, *kernel, scale=float(np.prod(kernel)) ** -0.5)
         return self._node("Conv", [last, weight], (*shape[:2], *size), group=shape[1], **attributes)
 
     def relu(self, last: str) -> str:
         return self._node("Relu", [last], self.values[last])
 
     def sigmoid(self, last: str) -> str:
-        return self._node(str(self.rng.choice(["Sigmoid", "Tanh", "Exp"])), [last], self.values[last])
-
-    def clip(self, last: str) -> str:
-        self.weights["low"], self.weights["high"] = np.float32(-0.5).reshape(()), np.float32(0.75).reshape(())
-        return self._node("Clip", [last, "low", "high"], self.values[last])
+        return self._node(str(self.rng.choice(["Sigmoid", "Tanh"])), [last], self.values[last])
 
     def batch_norm(self, last: str) -> str:
         c = self.values[last][1]
@@ -118,7 +116,8 @@ class RandomNetwork:
 
     def scale(self, last: str) -> str:
         shape = [(1, self.values[last][1], 1, 1), (1,), self.values[last][2:]][self.rng.integers(3)]
-        return self._node(str(self.rng.choice(["Mul", "Add", "Sub", "Div"])), [last, self._positive(*shape)], self.values[last])
+        op = str(self.rng.choice(["Mul", "Add", "Sub", "Div"]))
+        return self._node(op, [last, self._positive(*shape)], self.values[last])
 
     def max_pool(self, last: str) -> str:
         attributes, size = self._window(self.values[last], may_dilate=False)
@@ -186,5 +185,6 @@ class RandomNetwork:
             h = w = 1
         out = int(self.rng.choice([3, 10, 150]))
         last = self._node("Flatten", [last], (n, c, h, w))
-        last = self._node("Gemm", [last, self._weight(out, c * h * w, scale=(c * h * w) ** -0.5), self._weight(out)], (n, out, 1, 1), transB=1)
+        weights = [self._weight(out, c * h * w, scale=(c * h * w) ** -0.5), self._weight(out)]
+        last = self._node("Gemm", [last, *weights], (n, out, 1, 1), transB=1)
         return self._node("Softmax", [last], (n, out, 1, 1), axis=1) if self.rng.random() < 0.6 else last

@@ -29,12 +29,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"neuron-cc {options.command}: error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"neuron-cc {options.command}: interrupted", file=sys.stderr)
-        return 130
+        return _interrupted(options.command)
     except BrokenPipeError:  # the reader of our output has gone, as in `neuron-cc disassemble r.neff | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except RuntimeError as error:
+        if _came_through_tvm(error):
+            return _interrupted(options.command)
+        raise
     return 0
+
+
+def _interrupted(command: str) -> int:
+    print(f"neuron-cc {command}: interrupted", file=sys.stderr)
+    return 130
+
+
+def _came_through_tvm(error: RuntimeError) -> bool:
+    """Whether it was a KeyboardInterrupt in a function that TVM called: of that, TVM makes an empty RuntimeError."""
+    return type(error) is RuntimeError and not str(error)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -86,7 +86,6 @@ class _Layout:
         if is_move or is_constant_contraction(block) or not out_maps:
             return block
         here = set(out_maps[self.partition_of[block.output]].terms)
-        first = out_maps[self.partition_of[block.output]].const
         for load in _varying(block):
             maps = linear_indices(load.indices)
             if maps and self._partition_axes(load) != here:
@@ -95,7 +94,7 @@ class _Layout:
                     block = self._read_copy(block, load.tensor, wanted[0])
                 elif len(here) == 1 and not any(here & set(m.terms) for m in maps):
                     block = self._read_spread(block, load, next(iter(here)))
-            elif maps and (maps[self.partition_of[load.tensor]].const - first) % PARTITION_START_STEP:
+            elif maps and maps[self.partition_of[load.tensor]].const % PARTITION_START_STEP:
                 block = self._read_shifted(block, load)
         return block
 

@@ -10,6 +10,7 @@ from tvm_neuron.codegen.read_kernel import read_kernel
 from tvm_neuron.errors import CompileError
 from tvm_neuron.frontend.origin import OUTPUTS_ATTR, bindings_of, origin_of
 from tvm_neuron.program import Origin
+from tvm_neuron.schedule.expr import Axis, Expr, Index, Load
 from tvm_neuron.schedule.graph import Block, Graph, Tensor
 
 
@@ -30,7 +31,8 @@ def legalise(func: relax.Function) -> Graph:
         values[binding.var] = _bind(binding, values, blocks)
     result = values[func.body.body] if isinstance(func.body.body, relax.Var) else _value(func.body.body, values)
     results = result if isinstance(result, tuple) else (result,)
-    return Graph(inputs, [_output(name, tensor) for name, tensor in zip(names, results, strict=True)], blocks)
+    outputs = [_output(name, tensor, blocks) for name, tensor in zip(names, results, strict=True)]
+    return Graph(inputs, outputs, blocks)
 
 
 def _bind(binding: Any, values: dict[Any, Any], so_far: list[Block]) -> Any:
@@ -93,11 +95,16 @@ def call_blocks(call: relax.Call, arguments: list[Any], name: str, origin: Origi
     return blocks, known[module["main"].body.body]
 
 
-def _output(name: str, tensor: Tensor) -> Tensor:
+def _output(name: str, tensor: Tensor, blocks: list[Block]) -> Tensor:
+    """The tensor under its name as an output; a copy, if it is an input, a constant or another output as well."""
     if tensor.kind == "temp" and tensor.value is None:
         tensor.kind, tensor.name = "output", name
         return tensor
-    raise CompileError(f"output '{name}' is an input or a constant; nothing is left for the NeuronCore to compute")
+    copy = Tensor(name, tensor.shape, tensor.dtype, "output")
+    axes = tuple(Axis(f"d{d}", extent) for d, extent in enumerate(tensor.shape))
+    index: tuple[Expr, ...] = tuple(Index(axis) for axis in axes)
+    blocks.append(Block(Origin(name, "Identity"), axes, copy, index, Load(tensor, index)))
+    return copy
 
 
 def _shape(type_: Any) -> tuple[int, ...]:

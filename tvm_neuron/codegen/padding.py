@@ -56,7 +56,7 @@ def _skip_padding(reader: Block, move: Block, source: Load) -> Block | None:
     if len(padded) != 1 or not any(axis.is_reduction for axis in axes):
         return None
     (dim,) = padded
-    if any(extent > 1 for extent in shape[1:dim]):
+    if dim != len(shape) - 3 or any(extent > 1 for extent in shape[1:dim]):
         return None  # not the channels: along rows and columns an engine pads in place
     window = [axis for axis in axes if not axis.is_reduction]
     if any(axis in m.terms for axis in window for d, m in enumerate(maps) if d != dim) or len(window) != 1:
@@ -85,7 +85,8 @@ def pad_in_order(graph: Graph) -> None:
             continue
         for dim, part in enumerate(into):
             same = [m for m in source if set(m.terms) == set(part.terms) and m.terms != part.terms]
-            if len(part.terms) > 1 and len(same) == 1 and not part.const and not same[0].const:
+            is_whole = not part.const and part.span[1] + 1 == tensor.shape[dim]
+            if is_whole and len(part.terms) > 1 and len(same) == 1 and not same[0].const:
                 _reorder(graph, tensor, dim, move, same[0].expr())
                 break
 
@@ -98,8 +99,12 @@ def _reorder(graph: Graph, tensor: Tensor, dim: int, move: Block, order: Expr) -
     def leaf(part: Num | Index | Load) -> Expr:
         return Load(tensor, there(part.indices)) if isinstance(part, Load) and part.tensor is tensor else part
 
-    for reader in graph.readers(tensor):
-        graph.replace(reader, canonical(reader.with_expr(rewrite(reader.expr, leaf))))
+    readers = graph.readers(tensor)
+    changed = [canonical(reader.with_expr(rewrite(reader.expr, leaf))) for reader in readers]
+    if any(linear_indices(load.indices) is None for reader in changed for load in reader.loads()):
+        return  # permuted more than once: it is carried out
+    for reader, other in zip(readers, changed, strict=True):
+        graph.replace(reader, other)
     graph.replace(move, _merge_axes(move, dim, order))
 
 

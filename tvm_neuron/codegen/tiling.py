@@ -48,6 +48,7 @@ def runs(extent: int, firsts: Sequence[int], most: int = PARTITIONS, any_start: 
         for first in firsts:
             start = (first + at) % PARTITIONS
             size = min(size, PARTITIONS - start)
+            assert any_start or start % 32 == 0, f"{size} channels would start at partition {start}"
             while not any_start and start % partition_start_step(size):
                 size = 64 if size > 64 else 32
         pieces.append((at, size))

@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 import tvm
+import tvm_ffi
 from tvm import relax
 
 from tvm_neuron.errors import InputError
 from tvm_neuron.neff import TensorInfo, check_inputs
 from tvm_neuron.runtime.contents import manifest
-from tvm_neuron.runtime.tensors import as_numpy
+from tvm_neuron.runtime.tensors import as_numpy, as_tensor
 
 Value = Any
 """A TVM tensor, an array, a number or nested lists of numbers."""
@@ -49,7 +50,8 @@ class Executor:
         self.set_inputs(values)
         check_inputs(self.inputs, {name: as_numpy(value) for name, value in self._values.items()})
         result = self._machine["main"](*(self._values[info.name] for info in self.inputs))
-        self._results = [result] if isinstance(result, tvm.runtime.Tensor) else list(result)
+        several = not isinstance(result, tvm.runtime.Tensor | tvm_ffi.Shape)
+        self._results = [as_tensor(value) for value in (result if several else (result,))]
 
     def get_input(self, key: str | int) -> tvm.runtime.Tensor:
         """The value that was set for an input."""
