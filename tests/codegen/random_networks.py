@@ -1,6 +1,7 @@
 """Random small networks: odd channel counts, strides, groups, dilations, paddings, branches that join again."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import onnx
@@ -19,6 +20,7 @@ class RandomNetwork:
     seed: int
     operators: int = 5
     largest: int = 15  # rows and columns
+    channels: tuple[int, ...] = _CHANNELS
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     weights: Arrays = field(default_factory=dict)
     values: dict[str, Shape] = field(default_factory=dict)
@@ -29,8 +31,8 @@ class RandomNetwork:
         self.input: Shape = (int(self.rng.choice([1, 1, 2, 3])), self._channels(), height, width)
         self.values["x"] = self.input
         steps = [
-            self.conv, self.conv, self.depthwise, self.relu, self.batch_norm, self.max_pool, self.average_pool, self.add,
-            self.concat, self.shuffle, self.sigmoid, self.lrn, self.scale, self.split,
+            self.conv, self.conv, self.depthwise, self.relu, self.batch_norm, self.max_pool, self.average_pool,
+            self.add, self.concat, self.shuffle, self.sigmoid, self.lrn, self.scale, self.split,
         ]  # fmt: skip
         last = "x"
         for _ in range(self.operators):
@@ -48,7 +50,7 @@ class RandomNetwork:
         return {"x": np.random.default_rng([self.seed, 1]).standard_normal(self.input).astype(np.float32)}
 
     def _channels(self) -> int:
-        return int(self.rng.choice(_CHANNELS))
+        return int(self.rng.choice(self.channels))
 
     def _weight(self, *shape: int, scale: float = 1.0) -> str:
         name = f"w{len(self.weights)}"
@@ -66,7 +68,7 @@ class RandomNetwork:
         self.values[name] = shape
         return name
 
-    def _window(self, shape: Shape, may_dilate: bool) -> tuple[dict[str, list[int]], tuple[int, int]]:
+    def _window(self, shape: Shape, may_dilate: bool) -> tuple[dict[str, Any], tuple[int, int]]:
         """Attributes of a window that fits, and the size it leaves."""
         kernel, strides, dilations, before, after, size = [], [], [], [], [], []
         for extent in shape[2:]:
@@ -125,15 +127,12 @@ class RandomNetwork:
 
     def average_pool(self, last: str) -> str:
         attributes, size = self._window(self.values[last], may_dilate=False)
-        counts = int(self.rng.integers(2))
-        return self._node("AveragePool", [last], (*self.values[last][:2], *size), count_include_pad=counts, **attributes)
+        attributes["count_include_pad"] = int(self.rng.integers(2))
+        return self._node("AveragePool", [last], (*self.values[last][:2], *size), **attributes)
 
     def add(self, last: str) -> str | None:
         same = [name for name, shape in self.values.items() if shape == self.values[last] and name != last]
-        if not same:
-            other = self.relu(last)
-        else:
-            other = str(self.rng.choice(same))
+        other = str(self.rng.choice(same)) if same else self.relu(last)
         return self._node(str(self.rng.choice(["Add", "Mul", "Max"])), [last, other], self.values[last])
 
     def concat(self, last: str) -> str:

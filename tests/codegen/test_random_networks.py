@@ -21,7 +21,9 @@ from tvm_neuron.sim import Machine
 QUICK = range(20)
 # What went wrong once: slices at odd channels and reductions of them, windows of one element, average pools padded in
 # one direction, constants beside odd rows of weights, a tensor twice in a concatenation, one read by its other part.
-ONCE_WRONG = [(6, 5), (8, 5), (42, 5), (114, 7), (215, 7), (355, 9), (369, 9), (437, 9), (501, 10), (530, 10), (587, 10)]
+ONCE_WRONG = [
+    (6, 5), (8, 5), (42, 5), (114, 7), (215, 7), (355, 9), (369, 9), (437, 9), (501, 10), (530, 10), (587, 10),
+]  # fmt: skip
 
 
 def check(network: RandomNetwork, target: object) -> None:

@@ -79,7 +79,7 @@ def _target_view(into: Array, block: Block) -> Array | None:
     maps = linear_indices(block.index)
     if maps is None:
         return None
-    corner = into[(*(slice(m.const, None) for m in maps), ...)]  # the ... keeps it a view, even without dimensions
+    corner = into[tuple(slice(m.const, None) for m in maps)] if maps else into
     strides = [sum(m.terms.get(axis, 0) * s for m, s in zip(maps, into.strides, strict=True)) for axis in block.spatial]
     return as_strided(corner, [axis.extent for axis in block.spatial], strides)
 

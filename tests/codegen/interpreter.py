@@ -1,0 +1,136 @@
+"""What graphs and kernels mean: every block and kernel evaluated with NumPy in float64, by the book and by itself."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num
+from tvm_neuron.schedule.graph import Block, Graph, Tensor
+from tvm_neuron.schedule.kernel import ACCUMULATOR, Contraction, Kernel, Reduction
+
+Array = NDArray[Any]
+Values = dict[Tensor, Array]
+
+_OPERATIONS: dict[str, Callable[..., Array]] = {
+    "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b,
+    "divide": lambda a, b: a / b, "max": np.maximum, "min": np.minimum, "pow": lambda a, b: a**b,
+    "floordiv": lambda a, b: a // b, "floormod": lambda a, b: a % b, "select": np.where,
+    "is_equal": lambda a, b: a == b, "not_equal": lambda a, b: a != b, "is_gt": lambda a, b: a > b,
+    "is_ge": lambda a, b: a >= b, "is_lt": lambda a, b: a < b, "is_le": lambda a, b: a <= b,
+    "and": np.logical_and, "or": np.logical_or, "not": np.logical_not, "cast.float32": lambda a: a * 1.0,
+    "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "rsqrt": lambda a: a**-0.5, "tanh": np.tanh, "abs": abs,
+    "sigmoid": lambda a: 1 / (1 + np.exp(-a)), "relu": lambda a: np.maximum(a, 0.0), "square": lambda a: a * a,
+    "reciprocal": lambda a: 1 / a, "copy": lambda a: a,
+}  # fmt: skip
+_COMBINES: dict[str, Callable[..., Array]] = {"add": np.sum, "max": np.max, "min": np.min, "multiply": np.prod}
+
+
+def run_graph(graph: Graph, inputs: Mapping[str, Array]) -> Values:
+    """All tensors of the graph; every element must be written exactly once."""
+    values = _inputs(graph.inputs, inputs)
+    written: dict[Tensor, Array] = {}
+    for block in graph.blocks:
+        _run_block(block, values, written)
+    _check_whole(written)
+    return values
+
+
+def run_kernels(
+    kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int], graph: Graph, inputs: Mapping[str, Array]
+) -> Values:
+    """The same from kernels; `partition_of` says which dimension of its data a contraction sums over."""
+    values = _inputs(graph.inputs, inputs)
+    written: dict[Tensor, Array] = {}
+    for kernel in kernels:
+        _run_kernel(kernel, partition_of, values, written)
+    _check_whole(written)
+    return values
+
+
+def _inputs(tensors: Sequence[Tensor], inputs: Mapping[str, Array]) -> Values:
+    return {tensor: np.asarray(inputs[tensor.name], np.float64) for tensor in tensors}
+
+
+def _check_whole(written: dict[Tensor, Array]) -> None:
+    for tensor, times in written.items():
+        assert np.all(times == 1), f"{tensor}: elements are written {times.min()} to {times.max()} times"
+
+
+def _grid(axes: Sequence[Axis]) -> dict[Axis, Array]:
+    """The value of each axis as an array that broadcasts over all of them."""
+    return {
+        axis: np.arange(axis.extent).reshape([axis.extent if other is axis else 1 for other in axes]) for axis in axes
+    }
+
+
+def _value(expr: Expr, at: Mapping[Axis, Array], values: Values) -> Array:
+    if isinstance(expr, Num):
+        return np.asarray(expr.value)
+    if isinstance(expr, Index):
+        return at.get(expr.axis, np.asarray(0)) if expr.axis.extent == 1 else at[expr.axis]
+    if isinstance(expr, Load):
+        array = expr.tensor.value if expr.tensor.value is not None else values[expr.tensor]
+        if expr.tensor is ACCUMULATOR:
+            return array
+        # A masked window may look outside, and is multiplied by zero there.
+        index = [
+            np.clip(_value(part, at, values), 0, extent - 1).astype(int)
+            for part, extent in zip(expr.indices, array.shape, strict=True)
+        ]
+        found = array[tuple(np.broadcast_arrays(*index))] if index else array
+        return np.asarray(found, np.float64) if np.asarray(found).dtype.kind == "f" else np.asarray(found)
+    return _OPERATIONS[expr.op](*(_value(arg, at, values) for arg in expr.args))
+
+
+def _run_block(block: Block, values: Values, written: dict[Tensor, Array]) -> None:
+    order = [*block.spatial, *block.reduction]
+    at = _grid(order)
+    result = np.broadcast_to(_value(block.expr, at, values), [axis.extent for axis in order])
+    if block.combine:
+        result = _COMBINES[block.combine](result, axis=tuple(range(len(block.spatial), len(order))))
+        result = _OPERATIONS[block.combine](result, block.init)
+    place = {axis: array[(..., *[0] * len(block.reduction))] for axis, array in at.items() if not axis.is_reduction}
+    _store(block.output, [_value(part, place, values) for part in block.index], result, values, written)
+
+
+def _run_kernel(
+    kernel: Kernel, partition_of: Mapping[Tensor, int], values: Values, written: dict[Tensor, Array]
+) -> None:
+    outer = [kernel.channel, *kernel.free]
+    at = _grid(outer)
+    root = kernel.root
+    if isinstance(root, Contraction):
+        values[ACCUMULATOR] = _contract(kernel, root, partition_of[root.data], values)
+    elif isinstance(root, Reduction):
+        inside = _grid([*outer, *root.axes])
+        found = np.broadcast_to(_value(root.load, inside, values), [a.extent for a in (*outer, *root.axes)])
+        values[ACCUMULATOR] = _COMBINES[root.combine](found, axis=tuple(range(len(outer), found.ndim)))
+    result = np.broadcast_to(_value(kernel.expr, at, values), [axis.extent for axis in outer])
+    place = [_value(part.expr(), at, values) for part in kernel.out_maps]
+    _store(kernel.out, place, result, values, written)
+
+
+def _contract(kernel: Kernel, root: Contraction, partition: int, values: Values) -> Array:
+    weights = root.weights.astype(np.float64)
+    total = np.zeros([kernel.channel.extent, *(axis.extent for axis in kernel.free)])
+    at = _grid([*kernel.free, *root.steps])
+    extents = [axis.extent for axis in (*kernel.free, *root.steps)]
+    for k in range(weights.shape[0]):
+        index = []
+        for d, part in enumerate(root.maps):
+            where = _value(part.expr(), at, values) + (k if d == partition else 0)
+            index.append(np.broadcast_to(where, extents).astype(int))
+        moving = values[root.data][tuple(index)].reshape([*extents[: len(kernel.free)], -1])
+        columns = weights[k].reshape(-1, weights.shape[-1])
+        total += np.moveaxis(moving @ columns, -1, 0)
+    return total
+
+
+def _store(tensor: Tensor, index: list[Array], result: Array, values: Values, written: dict[Tensor, Array]) -> None:
+    array = values.setdefault(tensor, np.full(tensor.shape, np.nan))
+    times = written.setdefault(tensor, np.zeros(tensor.shape, int))
+    place = tuple(np.broadcast_to(part, result.shape) for part in index)
+    array[place] = result
+    np.add.at(times, place, 1)
