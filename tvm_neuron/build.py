@@ -1,6 +1,7 @@
 """The whole compiler as a list: normalise, partition, compile the Neuron subgraphs, lower the CPU rest."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -9,6 +10,7 @@ from tvm import relax
 
 from tvm_neuron.codegen import byoc
 from tvm_neuron.codegen.options import BuildOptions, build_options, current_options
+from tvm_neuron.errors import CompileError, NeuronError
 from tvm_neuron.frontend.normalize import Params, normalize
 from tvm_neuron.frontend.origin import bindings_of, op_name
 from tvm_neuron.hw import load_device
@@ -31,10 +33,28 @@ def build(
     Raises ModelError (bad params), PlacementError (`must_compile`), DeviceError (unknown device), CompileError.
     """
     options = options or current_options() or BuildOptions()
-    with tvm.target.Target(HOST):
+    with _naming_stages(options) as options, tvm.target.Target(HOST):
         mod = lower(mod, params, options)
-    options.on_stage("link")
-    return relax.build(mod, tvm.target.Target(HOST), relax_pipeline=None)
+        options.on_stage("link")
+        return relax.build(mod, tvm.target.Target(HOST), relax_pipeline=None)
+
+
+@contextmanager
+def _naming_stages(options: BuildOptions) -> Iterator[BuildOptions]:
+    """What fails inside of TVM, of which its user can know nothing, says at which stage of the build that was."""
+    stages = ["start"]
+
+    def on_stage(name: str) -> None:
+        stages.append(name)
+        options.on_stage(name)
+
+    try:
+        yield replace(options, on_stage=on_stage)
+    except NeuronError:
+        raise
+    except Exception as error:
+        reason = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
+        raise CompileError(f"TVM failed at the stage '{stages[-1]}': {reason.strip()}") from error
 
 
 def lower(mod: tvm.IRModule, params: Params | None, options: BuildOptions) -> tvm.IRModule:

@@ -11,6 +11,7 @@ from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend import onnx_checks
 from tvm_neuron.frontend.onnx_batch import Batch
 from tvm_neuron.frontend.onnx_importer import NodeByNodeImporter
+from tvm_neuron.frontend.onnx_pitfalls import check_pitfalls
 
 Params = dict[str, tvm.runtime.Tensor]
 
@@ -42,6 +43,7 @@ def from_onnx(
     onnx_checks.check_dtypes(graph)
     shapes = onnx_checks.check_shapes(graph, shape)
     _check_operators(graph)
+    check_pitfalls(graph)
     dtypes = dtype if isinstance(dtype, dict) else {}
     mod, params = NodeByNodeImporter(shapes, dtypes, _changed_batch(graph, shapes)).import_graph(graph, version)
     if freeze_params:

@@ -1,0 +1,46 @@
+"""place: no two buffers that live at one step share a byte, and little is wasted."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tvm_neuron.allocation.place import Buffer, peak_bytes, place
+
+BUFFERS = st.lists(
+    st.tuples(st.integers(1, 40), st.integers(0, 12), st.integers(0, 6)), min_size=1, max_size=24
+).map(lambda rows: [Buffer(i, size, first, first + length) for i, (size, first, length) in enumerate(rows)])
+
+
+def alive_at(buffers: list[Buffer], step: int) -> list[Buffer]:
+    return [buffer for buffer in buffers if buffer.first <= step <= buffer.last]
+
+
+@given(BUFFERS)
+def test_live_buffers_do_not_overlap(buffers: list[Buffer]) -> None:
+    offsets, failed = place(buffers, capacity=10_000)
+    assert failed is None
+    for step in range(20):
+        taken = [byte for b in alive_at(buffers, step) for byte in range(offsets[b.name], offsets[b.name] + b.size)]
+        assert len(taken) == len(set(taken))
+
+
+@given(BUFFERS)
+def test_peak_is_the_most_that_lives_at_once(buffers: list[Buffer]) -> None:
+    assert peak_bytes(buffers) == max(sum(b.size for b in alive_at(buffers, step)) for step in range(20))
+
+
+@given(BUFFERS, st.integers(1, 200))
+def test_all_fit_or_the_one_that_does_not_is_named(buffers: list[Buffer], capacity: int) -> None:
+    offsets, failed = place(buffers, capacity)
+    by_name = {buffer.name: buffer for buffer in buffers}
+    assert all(0 <= at and at + by_name[name].size <= capacity for name, at in offsets.items())
+    assert (failed is None) == (len(offsets) == len(buffers))
+    if failed is not None:  # no gap was left that it could have taken
+        others = [(offsets[b.name], offsets[b.name] + b.size) for b in buffers if b.name in offsets and b.overlaps(failed)]
+        for at in range(capacity - failed.size + 1):
+            assert any(start < at + failed.size and at < end for start, end in others)
+
+
+def test_what_never_lives_together_shares_its_place() -> None:
+    offsets, failed = place([Buffer("a", 64, 0, 1), Buffer("b", 64, 2, 3), Buffer("c", 64, 1, 2)], capacity=128)
+    assert failed is None
+    assert offsets["a"] == offsets["b"] != offsets["c"]
