@@ -32,10 +32,11 @@ def test_peak_is_the_most_that_lives_at_once(buffers: list[Buffer]) -> None:
 def test_all_fit_or_the_one_that_does_not_is_named(buffers: list[Buffer], capacity: int) -> None:
     offsets, failed = place(buffers, capacity)
     by_name = {buffer.name: buffer for buffer in buffers}
-    assert all(0 <= at and at + by_name[name].size <= capacity for name, at in offsets.items())
+    assert all(at >= 0 and at + by_name[name].size <= capacity for name, at in offsets.items())
     assert (failed is None) == (len(offsets) == len(buffers))
     if failed is not None:  # no gap was left that it could have taken
-        others = [(offsets[b.name], offsets[b.name] + b.size) for b in buffers if b.name in offsets and b.overlaps(failed)]
+        beside = [b for b in buffers if b.name in offsets and b.overlaps(failed)]
+        others = [(offsets[b.name], offsets[b.name] + b.size) for b in beside]
         for at in range(capacity - failed.size + 1):
             assert any(start < at + failed.size and at < end for start, end in others)
 

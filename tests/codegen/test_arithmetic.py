@@ -47,16 +47,16 @@ FORMS: dict[str, Form] = {
     "a clip": (lambda a, b, v: op("min")(op("max")(a, Num(0.75)), Num(1.25)), lambda a, b, v: np.clip(a, 0.75, 1.25)),
     "a power": (lambda a, b, v: op("pow")(a, Num(0.75)), lambda a, b, v: a**0.75),
     "the largest of two": (lambda a, b, v: op("max")(a, b), lambda a, b, v: np.maximum(a, b)),
-    "functions of functions": (lambda a, b, v: op("exp")(op("tanh")(sub(a, v))), lambda a, b, v: np.exp(np.tanh(a - v))),
+    "functions": (lambda a, b, v: op("exp")(op("tanh")(sub(a, v))), lambda a, b, v: np.exp(np.tanh(a - v))),
     "a deep one": (
-        lambda a, b, v: div(add(mul(a, b), op("sqrt")(add(a, half))), add(mul(b, b), sub(two, op("exp")(b)))),
-        lambda a, b, v: (a * b + np.sqrt(a + 0.5)) / (b * b + (2 - np.exp(b))),
+        lambda a, b, v: div(add(mul(a, b), op("sqrt")(add(a, half))), add(mul(b, b), add(two, op("exp")(b)))),
+        lambda a, b, v: (a * b + np.sqrt(a + 0.5)) / (b * b + (2 + np.exp(b))),
     ),
 }  # fmt: skip
 
 
 def run(expr: Callable[[Expr, Expr, Expr], Expr], chip: str, mode: str) -> np.ndarray:
-    a, b, y = Tensor("a", SHAPE, "float32", "input"), Tensor("b", SHAPE, "float32", "input"), Tensor("y", SHAPE, "float32", "output")
+    a, b, y = (Tensor(name, SHAPE, "float32", kind) for name, kind in (("a", "input"), ("b", "input"), ("y", "output")))
     v = Tensor("v", V.shape, "float32", value=V)
     axes = tuple(Axis(name, extent) for name, extent in zip("nchw", SHAPE, strict=True))
     index: tuple[Expr, ...] = tuple(map(Index, axes))
@@ -71,5 +71,5 @@ def run(expr: Callable[[Expr, Expr, Expr], Expr], chip: str, mode: str) -> np.nd
 def test_against_numpy(form: str, chip: str, mode: str) -> None:
     expr, numpy = FORMS[form]
     wanted = numpy(A.astype(np.float64), B.astype(np.float64), COLUMN.astype(np.float64))
-    # Tiles stay in float32 here: a few operations of half a unit of 2**-23 each, more where the deep form cancels.
-    np.testing.assert_allclose(run(expr, chip, mode), wanted, rtol=2e-5 if form == "a deep one" else 2e-6)
+    # Tiles stay in float32 here: at most ten operations of half a unit of 2**-23 each, which is 6e-7.
+    np.testing.assert_allclose(run(expr, chip, mode), wanted, rtol=2e-6)

@@ -23,7 +23,10 @@ def test_segments_cover_once_in_order(low: int, extent: int, most: int) -> None:
     assert sum(count for *_, count in found) == -(-extent // most)  # no more tiles than needed
 
 
-@given(st.integers(1, 700), st.lists(st.integers(0, 11).map(lambda i: 32 * i), min_size=1, max_size=3), st.sampled_from([64, 128]))
+FIRSTS = st.lists(st.integers(0, 11).map(lambda i: 32 * i), min_size=1, max_size=3)
+
+
+@given(st.integers(1, 700), FIRSTS, st.sampled_from([64, 128]))
 def test_runs_cover_once_and_start_where_they_may(extent: int, firsts: list[int], most: int) -> None:
     covered = []
     for start, size, count in runs(extent, firsts, most):
@@ -40,7 +43,8 @@ def test_runs_cover_once_and_start_where_they_may(extent: int, firsts: list[int]
 
 @given(st.integers(1, 700), st.integers(0, 300))
 def test_a_dma_may_start_anywhere(extent: int, first: int) -> None:
-    found = [(start + 128 * i, size) for start, size, count in runs(extent, [first], any_start=True) for i in range(count)]
+    listed = runs(extent, [first], any_start=True)
+    found = [(start + 128 * i, size) for start, size, count in listed for i in range(count)]
     assert sorted(c for at, size in found for c in range(at, at + size)) == list(range(extent))
     assert all((first + at) % 128 + size <= 128 for at, size in found)
 
@@ -61,9 +65,8 @@ def test_tiles_are_the_innermost_axes_whole(extents: list[int], most: int) -> No
 
 
 def addresses(dims: tuple[tuple[int, int], ...]) -> list[int]:
-    return [
-        sum(step * i for (step, _), i in zip(dims, at, strict=True)) for at in product(*(range(count) for _, count in dims))
-    ]
+    points = product(*(range(count) for _, count in dims))
+    return [sum(step * i for (step, _), i in zip(dims, at, strict=True)) for at in points]
 
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.booleans()), min_size=1, max_size=4), st.integers(0, 3))

@@ -14,7 +14,7 @@ from tvm_neuron.hw import load_device
 from tvm_neuron.hw.load import device_to_dict
 
 KIB = 1024
-# Four convolutions on operands of bfloat16, each half a unit of 2**-8 off: 2**-9 * sqrt(2 * 4), and twice that to spare.
+# Four convolutions on operands of bfloat16, each half a unit of 2**-8 off: 2**-9 * sqrt(2 * 4), and twice that.
 TOLERANCE = 2 * 2.0**-9 * np.sqrt(8)
 
 

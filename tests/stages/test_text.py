@@ -66,7 +66,8 @@ def test_another_scale(compiled: Neff) -> None:
 
 def test_another_address(compiled: Neff) -> None:
     """The second convolution reads one pixel further: its output moves by one."""
-    before = next(i for _, i in compiled.program.instructions() if i.mnemonic == "nc_matmul" and i.psum.partitions == 16)
+    matmuls = [i for _, i in compiled.program.instructions() if i.mnemonic == "nc_matmul"]
+    before = next(i for i in matmuls if i.psum.partitions == 16)
     at = f"at={before.moving.offset}"
     moved = f"at={before.moving.offset.plus(2)}"
     changed = output(rewritten(compiled, at, moved, "conv2"))

@@ -114,8 +114,9 @@ class NodeByNodeImporter(ONNXGraphImporter):
             raise ModelError(f"operator '{origin.name}' ({origin.op}) can't be imported: {reason.strip()}") from error
 
     def _convert_operator(self, op_name: str, inputs: list[Any], attrs: dict[str, Any], opset: int) -> relax.Expr:
-        if op_name in CONVERTERS:
-            return self.bb.normalize(CONVERTERS[op_name](self.bb, inputs, attrs))
+        converted = CONVERTERS[op_name](self.bb, inputs, attrs) if op_name in CONVERTERS else None
+        if converted is not None:
+            return self.bb.normalize(converted)
         return super()._convert_operator(op_name, inputs, attrs, opset)
 
     def _emit_output(self, name: str, origin: Origin) -> None:

@@ -1,0 +1,85 @@
+"""The memory plan: what is spilled, what is staged, and that nothing alive at once shares a byte."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.codegen.graphs import graph_of
+from tests.stages.networks import residual_network
+from tvm_neuron.codegen.memory_plan import MemoryPlan, plan_memory
+from tvm_neuron.codegen.simplify import make_kernels
+from tvm_neuron.codegen.storage_dtypes import choose_dtypes
+from tvm_neuron.errors import CompileError
+from tvm_neuron.hw import load_device
+from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.rule import load_rules
+
+KIB = 1024
+BASE = 4096
+
+
+def plan(capacity: int) -> tuple[list[Kernel], MemoryPlan]:
+    kernels, partition_of = make_kernels(graph_of(residual_network()), load_rules(), load_device("inf1"))
+    outside = {tensor for k in kernels for tensor in (k.out, *k.sources()) if tensor.kind != "temp"}
+    return kernels, plan_memory(kernels, partition_of, choose_dtypes(kernels), outside, BASE, capacity)
+
+
+def spilled(kernels: list[Kernel], made: MemoryPlan) -> set[str]:
+    return {t.name for k in kernels for t in (k.out, *k.sources()) if t in made.in_dram and t.kind == "temp"}
+
+
+def test_nothing_is_spilled_where_all_fits() -> None:
+    kernels, made = plan(80 * KIB)
+    assert len(spilled(kernels, made)) <= len(spilled(*plan(40 * KIB)))
+    assert made.peak_bytes_per_partition <= 80 * KIB
+
+
+def test_less_memory_spills_more_and_cuts_finer() -> None:
+    found = []
+    for capacity in (64, 12, 8, 4):
+        kernels, made = plan(capacity * KIB)
+        found.append((len(spilled(kernels, made)), sum(len(parts) for parts in made.strips.values())))
+        assert made.peak_bytes_per_partition <= capacity * KIB
+    assert found == sorted(found)
+    assert found[0][0] < found[-1][0]
+    assert found[0][1] < found[-1][1]
+
+
+@pytest.mark.parametrize("capacity", [64, 8])
+def test_strips_cover_every_kernel_once(capacity: int) -> None:
+    kernels, made = plan(capacity * KIB)
+    for kernel in kernels:
+        if kernel.by_dma:
+            continue
+        times = np.zeros([axis.extent for axis in kernel.free], int)
+        for region in made.strips[kernel]:
+            times[tuple(slice(*region[axis]) for axis in kernel.free)] += 1
+        assert np.all(times == 1)
+
+
+@pytest.mark.parametrize("capacity", [64, 8])
+def test_what_one_kernel_uses_lies_apart(capacity: int) -> None:
+    kernels, made = plan(capacity * KIB)
+    for kernel in kernels:
+        if kernel.by_dma:
+            continue
+        used = {}
+        for tensor in (kernel.out, *kernel.sources()):
+            if tensor not in made.in_dram:
+                storage = made.resident(tensor)
+                shape = tensor.shape
+            else:
+                part = made.boxes(kernel, made.strips[kernel][0])[tensor]
+                storage, shape = made.staged(kernel, tensor, 0, part), part[1]
+            free = np.prod([extent for d, extent in enumerate(shape) if d != storage.partition_dim])
+            chunks = -(-shape[storage.partition_dim] // 128)
+            used[tensor] = (storage.offset, storage.offset + int(free) * chunks * (2 if "bf" in storage.dtype else 4))
+        assert all(BASE <= low and high <= BASE + capacity * KIB for low, high in used.values())
+        for one, two in itertools.combinations(used.values(), 2):
+            assert one[1] <= two[0] or two[1] <= one[0]
+
+
+def test_no_room_at_all_is_refused_with_the_operator() -> None:
+    with pytest.raises(CompileError, match=r"(Conv|MaxPool) '\w+' needs \d+ bytes of each SBUF partition at once; 256 are"):
+        plan(256)

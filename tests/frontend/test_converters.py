@@ -1,0 +1,38 @@
+"""Clip, Pad and Tile stay operators that the partition can look into, and give what onnxruntime gives."""
+
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import helper
+
+from tests.onnx_models import make_model
+from tvm_neuron import relay
+from tvm_neuron.relay import graph_executor
+from tvm_neuron.runtime import report
+
+LIMITS = {"low": np.float32(-0.4), "high": np.float32(0.7)}
+
+
+@pytest.mark.parametrize(
+    ("node", "weights", "opset"),
+    [
+        (helper.make_node("Clip", ["x", "low", "high"], ["y"]), LIMITS, 18),
+        (helper.make_node("Clip", ["x", "", "high"], ["y"]), {"high": LIMITS["high"]}, 18),
+        (helper.make_node("Clip", ["x"], ["y"], min=-0.25, max=0.5), {}, 9),
+        (helper.make_node("Pad", ["x", "p"], ["y"]), {"p": np.int64([0, 0, 1, 2, 0, 0, 3, 0])}, 18),
+        (helper.make_node("Pad", ["x", "p", "v"], ["y"]), {"p": np.int64([0, 0, 1, 1] * 2), "v": np.float32(1.5)}, 18),
+        (helper.make_node("Tile", ["x", "r"], ["y"]), {"r": np.int64([1, 1, 2, 3])}, 18),
+    ],
+)
+def test_on_the_core_as_onnxruntime_has_it(node: Any, weights: dict[str, np.ndarray], opset: int) -> None:
+    model = make_model([node], {"x": [1, 6, 5, 7]}, ["y"], weights, opset=opset)
+    x = np.random.default_rng(3).standard_normal((1, 6, 5, 7), dtype=np.float32)
+    (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    mod, params = relay.frontend.from_onnx(model)
+    library = relay.build(mod, target="neuron", params=params)
+    executor = graph_executor.GraphModule(library["default"]())
+    executor.run(x=x)
+    np.testing.assert_array_equal(executor.get_output(0).numpy(), expected)  # float32 all the way, nothing is multiplied
+    assert [row.where for row in report(library).placement] == ["neuroncore"]
