@@ -3,6 +3,8 @@
 `python -m benchmarks.run_time`
 """
 
+import statistics
+
 import numpy as np
 import onnxruntime
 import tvm
@@ -17,7 +19,10 @@ PEER = "onnxruntime fp32, 2 threads"
 
 
 def measure(repeats: int = 9) -> list[Row]:
-    """The data of a run (loop nests at once), its clock, and the first run, which also plans the nests."""
+    """The data of a run (loop nests at once), its clock, and the first run, which also plans the nests.
+
+    Of three rounds, that in which the peer was quickest counts: the quietest, and the least flattering.
+    """
     model = light_network("resnet50")
     mod, params = relay.frontend.from_onnx(model)
     library = relay.build(mod, target="neuron", params=params)
@@ -28,9 +33,9 @@ def measure(repeats: int = 9) -> list[Row]:
     feed = {session.get_inputs()[0].name: x}
     first = seconds(executor.run)
     session.run(None, feed)
-    ours, theirs, clock = side_by_side(
-        ((executor.run, 1), (lambda: session.run(None, feed), 5), (lambda: tvm_neuron.report(library), 1)), repeats
-    )
+    calls = ((executor.run, 1), (lambda: session.run(None, feed), 5), (lambda: tvm_neuron.report(library), 1))
+    rounds = [side_by_side(calls, repeats) for _ in range(3)]
+    ours, theirs, clock = min(rounds, key=lambda samples: statistics.median(samples[1]))
     return [
         Row(
             what="ResNet-50: one run on the model", unit="ms", samples=in_ms(ours),

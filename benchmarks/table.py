@@ -17,6 +17,7 @@ def show(rows: Iterable[Row], machine: Mapping[str, str] | None = None) -> None:
     title = "Measured on: " + ", ".join(f"{key} {value}" for key, value in (machine or {}).items())
     columns = ("what", "median>", "best>", "beside it, median>", "best>", "of", "ratio>", "of best>", "bar>")
     table = _table(title if machine else "Measured", *columns)
+    table.columns[0].no_wrap = True
     for row in rows:
         ratios = [f"{ratio:.2f}" if ratio is not None else "" for ratio in (row.ratio, row.best_ratio)]
         table.add_row(

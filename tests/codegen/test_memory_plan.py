@@ -31,7 +31,7 @@ def spilled(kernels: list[Kernel], made: MemoryPlan) -> set[str]:
 
 def test_nothing_is_spilled_where_all_fits() -> None:
     kernels, made = plan(80 * KIB)
-    assert len(spilled(kernels, made)) <= len(spilled(*plan(40 * KIB)))
+    assert spilled(kernels, made) == set()
     assert made.peak_bytes_per_partition <= 80 * KIB
 
 
@@ -75,11 +75,11 @@ def test_what_one_kernel_uses_lies_apart(capacity: int) -> None:
             free = np.prod([extent for d, extent in enumerate(shape) if d != storage.partition_dim])
             chunks = -(-shape[storage.partition_dim] // 128)
             used[tensor] = (storage.offset, storage.offset + int(free) * chunks * (2 if "bf" in storage.dtype else 4))
-        assert all(BASE <= low and high <= BASE + capacity * KIB for low, high in used.values())
+        assert all(low >= BASE and high <= BASE + capacity * KIB for low, high in used.values())
         for one, two in itertools.combinations(used.values(), 2):
             assert one[1] <= two[0] or two[1] <= one[0]
 
 
 def test_no_room_at_all_is_refused_with_the_operator() -> None:
-    with pytest.raises(CompileError, match=r"(Conv|MaxPool) '\w+' needs \d+ bytes of each SBUF partition at once; 256 are"):
+    with pytest.raises(CompileError, match=r"'(conv|relu|pool)\d?' needs \d+ bytes of each SBUF partition at once; 256 are"):
         plan(256)
