@@ -65,7 +65,7 @@ class Machine:
 
 def install(patch: pytest.MonkeyPatch) -> None:
     """Put the stand-ins where the runtime and the code generator look."""
-    function = SimpleNamespace(compile_function=compile_function, can_schedule=lambda call, is_constant, device: Match())
+    function = SimpleNamespace(compile_function=compile_function, can_schedule=lambda *_: Match())
     patch.setattr(tvm_neuron.codegen, "function", function, raising=False)
     patch.setattr(program, "neff", SimpleNamespace(read=read))
     patch.setattr(program, "sim", SimpleNamespace(Machine=Machine))

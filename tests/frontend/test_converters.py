@@ -34,5 +34,5 @@ def test_on_the_core_as_onnxruntime_has_it(node: Any, weights: dict[str, np.ndar
     library = relay.build(mod, target="neuron", params=params)
     executor = graph_executor.GraphModule(library["default"]())
     executor.run(x=x)
-    np.testing.assert_array_equal(executor.get_output(0).numpy(), expected)  # float32 all the way, nothing is multiplied
+    np.testing.assert_array_equal(executor.get_output(0).numpy(), expected)  # float32 throughout
     assert [row.where for row in report(library).placement] == ["neuroncore"]

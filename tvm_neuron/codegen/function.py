@@ -23,6 +23,7 @@ from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.codegen.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.sync import synchronise
 from tvm_neuron.codegen.tiling import runs
+from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
 from tvm_neuron.neff import Neff, TensorInfo, write
@@ -36,6 +37,8 @@ from tvm_neuron.schedule.expr import loads
 from tvm_neuron.schedule.graph import Graph, Tensor
 from tvm_neuron.schedule.kernel import ACCUMULATOR, Contraction, Kernel
 from tvm_neuron.schedule.rule import Rule, load_rules
+
+PRECISION = {"fp32_cast": "all"}  # what the original calls this: float32 is multiplied as bfloat16
 
 
 @cache
@@ -55,13 +58,18 @@ def compile_function(func: relax.Function, name: str, device: Device, options: B
 
 def compile_graph(graph: Graph, name: str, device: Device, options: BuildOptions) -> Neff:
     """The same from a graph of blocks, as a value."""
+    options.on_stage(f"{name}: schedule")
     kernels, partition_of = make_kernels(graph, _rules(), device)
+    options.on_stage(f"{name}: place tensors")
     zones = _zones(kernels, partition_of, device)
     dtypes = choose_dtypes(kernels)
     in_dram = {tensor for k in kernels for tensor in (k.out, *k.sources()) if tensor.kind != "temp"}
     plan = plan_memory(kernels, partition_of, dtypes, in_dram, zones.tensors_at, zones.tensors_bytes)
+    options.on_stage(f"{name}: emit")
     program, weights = _emit(graph, kernels, plan, zones, device)
+    options.on_stage(f"{name}: synchronise")
     program = synchronise(program, device)
+    options.on_stage(f"{name}: check")
     verify(program, device)
     check_races(program, device)
     return Neff(
@@ -71,7 +79,7 @@ def compile_graph(graph: Graph, name: str, device: Device, options: BuildOptions
         weights=weights,
         inputs=tuple(TensorInfo(t.name, t.shape, t.dtype) for t in graph.inputs),
         outputs=tuple(TensorInfo(t.name, t.shape, t.dtype) for t in graph.outputs),
-        options=options.to_dict(),
+        options=options.to_dict() | PRECISION,
         compiler_version=VERSION,
         memory=_memory_report(program, plan, zones, device),
     )
@@ -99,6 +107,11 @@ def _zones(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Devic
     weights = aligned(device.sbuf_bytes_per_partition // 3)
     sizes = [vectors, scratch, reduced, weights]
     starts = [sum(sizes[:i]) for i in range(5)]
+    if starts[4] >= device.sbuf_bytes_per_partition:
+        raise CompileError(
+            f"{device.name} has {device.sbuf_bytes_per_partition} bytes in each SBUF partition; constants, temporaries "
+            f"and weights alone take {starts[4]}: describe a device with a larger SBUF"
+        )
     return Zones(
         starts[1], scratch, starts[2], reduced, starts[3], weights, starts[4],
         device.sbuf_bytes_per_partition - starts[4],

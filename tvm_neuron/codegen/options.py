@@ -15,18 +15,16 @@ def _ignore(_stage: str) -> None:
 class BuildOptions:
     """How to build. `device` is a chip's name (`neuron/inf1`) or the path of a device description.
 
-    `must_compile` makes an operator on the CPU an error. `fp32_cast` is what becomes of float32 arithmetic:
-    `all` computes it in bfloat16. `on_stage` is called with the name of each stage as it begins.
+    `must_compile` makes an operator on the CPU an error. `on_stage` is called with the name of each stage as it begins.
     """
 
     device: str = "neuron/inf1"
     must_compile: bool = False
-    fp32_cast: str = "all"
     on_stage: Callable[[str], None] = _ignore
 
     def to_dict(self) -> dict[str, Any]:
         """The choices as plain values, as the manifest and the NEFF hold them."""
-        return {"device": self.device, "must_compile": self.must_compile, "fp32_cast": self.fp32_cast}
+        return {"device": self.device, "must_compile": self.must_compile}
 
 
 _current: ContextVar[BuildOptions | None] = ContextVar("tvm_neuron_build_options", default=None)

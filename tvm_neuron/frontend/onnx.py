@@ -34,7 +34,7 @@ def from_onnx(
     its attribute `params`, so that building needs no `params=`; without it they are inputs until someone binds them.
 
     Raises ModelError: not an ONNX file, unknown opset, operators that read what nothing makes, dynamic shape,
-    unsupported dtype or operator.
+    unsupported dtype or operator, a form of an operator that would come out wrong.
     """
     proto = onnx_checks.load_model(model)
     version = onnx_checks.check_opset(proto, opset)
@@ -44,7 +44,7 @@ def from_onnx(
     shapes = onnx_checks.check_shapes(graph, shape)
     _check_operators(graph)
     check_pitfalls(graph)
-    dtypes = dtype if isinstance(dtype, dict) else {}
+    dtypes = onnx_checks.check_given_dtypes(graph, dtype)
     mod, params = NodeByNodeImporter(shapes, dtypes, _changed_batch(graph, shapes)).import_graph(graph, version)
     if freeze_params:
         mod["main"] = mod["main"].with_attr("params", Array(params.values()))

@@ -56,6 +56,20 @@ def check_dtypes(graph: onnx.GraphProto) -> None:
             raise ModelError(f"{kind} '{name}' has dtype {found}, which is not supported; supported: {supported}")
 
 
+def check_given_dtypes(graph: onnx.GraphProto, dtype: str | dict[str, str]) -> dict[str, str]:
+    """The dtypes given for inputs by name; a string for all of them changes nothing, since ONNX inputs have one."""
+    given = dtype if isinstance(dtype, dict) else {}
+    names = [value.name for value in real_inputs(graph)]
+    supported = {"float32" if name == "FLOAT" else name.lower() for name in _SUPPORTED}
+    for name, found in [*given.items(), *([("all", dtype)] if isinstance(dtype, str) else [])]:
+        if name not in names and isinstance(dtype, dict):
+            raise ModelError(f"dtype is given for '{name}', but the model's inputs are: {', '.join(names)}")
+        if found not in supported:
+            known = ", ".join(sorted(supported))
+            raise ModelError(f"dtype '{found}' given for {name} is not supported; supported: {known}")
+    return given
+
+
 def check_wiring(graph: onnx.GraphProto) -> None:
     """Every operator reads values made before it, and every output of the graph is made."""
     made = {value.name for value in graph.input} | {proto.name for proto in graph.initializer} | {""}
