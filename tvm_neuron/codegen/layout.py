@@ -94,7 +94,7 @@ class _Layout:
                     block = self._read_copy(block, load.tensor, wanted[0])
                 elif len(here) == 1 and not any(here & set(m.terms) for m in maps):
                     block = self._read_spread(block, load, next(iter(here)))
-            elif maps and maps[self.partition_of[load.tensor]].const % PARTITION_START_STEP:
+            elif maps and not _is_reachable(maps[self.partition_of[load.tensor]]):
                 block = self._read_shifted(block, load)
         return block
 
@@ -117,14 +117,18 @@ class _Layout:
         """The block reading a copy of just what `load` covers, which starts where an engine can reach it."""
         maps = linear_indices(load.indices) or ()
         dim = self.partition_of[load.tensor]
-        extents = tuple(m.span[1] - m.span[0] + 1 for m in maps)
+        steps = [max(1, *m.terms.values()) if d == dim and len(m.terms) == 1 else 1 for d, m in enumerate(maps)]
+        extents = tuple((m.span[1] - m.span[0]) // step + 1 for m, step in zip(maps, steps, strict=True))
         copy = Tensor(f"{load.tensor.name}.part", extents, load.tensor.dtype)
         axes = tuple(Axis(f"c{d}", extent) for d, extent in enumerate(extents))
         self.partition_of[copy] = dim
-        source = tuple(Apply("add", (Index(axis), Num(m.span[0]))) for axis, m in zip(axes, maps, strict=True))
+        source = tuple(Linear(m.span[0], {a: s}).expr() for a, m, s in zip(axes, maps, steps, strict=True))
         index: tuple[Expr, ...] = tuple(Index(axis) for axis in axes)
         self.blocks.append(canonical(Block(block.origin, axes, copy, index, Load(load.tensor, source))))
-        there = tuple((m + Linear(-m.span[0])).expr() for m in maps)
+        there = tuple(
+            (Linear(0, dict.fromkeys(m.terms, 1)) if step > 1 else m + Linear(-m.span[0])).expr()
+            for m, step in zip(maps, steps, strict=True)
+        )
 
         def leaf(part: Num | Index | Load) -> Expr:
             return Load(copy, there) if part == load else part
@@ -188,6 +192,11 @@ def _with_ones(block: Block, load: Load, part: Linear) -> Block:
     axis = next(axis for axis in part.terms if axis.is_reduction)
     ones = Tensor("ones", (axis.extent,), "float32", value=np.ones(axis.extent, np.float32))
     return block.with_expr(Apply("multiply", (load, Load(ones, (Index(axis),)))))
+
+
+def _is_reachable(part: Linear) -> bool:
+    """Whether an engine can read partitions so: one after the other, from where an access may start."""
+    return part.const % PARTITION_START_STEP == 0 and (len(part.terms) != 1 or set(part.terms.values()) == {1})
 
 
 def _replace_load(block: Block, tensor: Tensor, copy: Tensor) -> Block:
