@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num
-from tvm_neuron.schedule.graph import Block, Graph, Tensor
+from tvm_neuron.schedule.graph import Block, Graph
 from tvm_neuron.schedule.kernel import ACCUMULATOR, Contraction, Kernel, Reduction
+from tvm_neuron.schedule.tensor import Tensor
 
 Array = NDArray[Any]
 Values = dict[Tensor, Array]

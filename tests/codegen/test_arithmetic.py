@@ -10,7 +10,8 @@ from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.hw import load_device
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num
-from tvm_neuron.schedule.graph import Block, Graph, Tensor
+from tvm_neuron.schedule.graph import Block, Graph
+from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.sim import Machine
 
 RNG = np.random.default_rng(0)

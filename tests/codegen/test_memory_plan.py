@@ -7,9 +7,9 @@ import pytest
 
 from tests.codegen.graphs import graph_of
 from tests.stages.networks import residual_network
-from tvm_neuron.codegen.memory_plan import MemoryPlan, plan_memory
+from tvm_neuron.allocation.memory_plan import MemoryPlan, plan_memory
+from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.simplify import make_kernels
-from tvm_neuron.codegen.storage_dtypes import choose_dtypes
 from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import load_device
 from tvm_neuron.schedule.kernel import Kernel

@@ -9,12 +9,12 @@ from tests.codegen.graphs import SMALL, graph_of
 from tests.codegen.interpreter import run_graph, run_kernels
 from tests.codegen.random_networks import RandomNetwork
 from tests.onnx_models import reference
-from tvm_neuron.codegen.canonical import canonical
-from tvm_neuron.codegen.fold import fold_constants
-from tvm_neuron.codegen.layout import assign_partitions
-from tvm_neuron.codegen.moves import read_through, write_through
-from tvm_neuron.codegen.padding import pad_in_order, sum_through_padding
-from tvm_neuron.codegen.pieces import cut_pieces
+from tvm_neuron.codegen.passes.canonical import canonical
+from tvm_neuron.codegen.passes.fold import fold_constants
+from tvm_neuron.codegen.passes.layout import assign_partitions
+from tvm_neuron.codegen.passes.moves import read_through, write_through
+from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
+from tvm_neuron.codegen.passes.pieces import cut_pieces
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.hw import load_device
 from tvm_neuron.schedule.graph import Graph, linear_indices

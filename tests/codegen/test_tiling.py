@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tvm_neuron.codegen.tiling import Squeeze, contiguous, runs, segments, tile_sizes
+from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.isa import Affine, Tile
 from tvm_neuron.isa.limits import partition_start_step
 from tvm_neuron.schedule.expr import Axis
+from tvm_neuron.schedule.tiling import contiguous, runs, segments, tile_sizes
 
 
 @given(st.integers(0, 50), st.integers(1, 2000), st.integers(1, 600))

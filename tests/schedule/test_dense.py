@@ -7,8 +7,8 @@ import pytest
 
 from tvm_neuron.schedule.dense import dense_weights
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load
-from tvm_neuron.schedule.graph import Tensor
 from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.tensor import Tensor
 
 RNG = np.random.default_rng(0)
 STEPS = (Axis("ky", 3, True), Axis("kx", 2, True))

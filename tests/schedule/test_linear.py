@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tvm_neuron.codegen.canonical import canonical
+from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Num
-from tvm_neuron.schedule.graph import Block, Tensor
+from tvm_neuron.schedule.graph import Block
 from tvm_neuron.schedule.linear import CutAxisError, Linear, NotLinearError, SplitAxisError, linear
+from tvm_neuron.schedule.tensor import Tensor
 
 SIZES = st.lists(st.integers(1, 4), min_size=2, max_size=5)
 

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from math import prod
 
-from tvm_neuron.allocation.storage import PARTITIONS, OnChip
+from tvm_neuron.allocation.storage import OnChip
 from tvm_neuron.isa.dtypes import size_bytes
+from tvm_neuron.schedule.tiling import PARTITIONS
 
 ALIGNMENT_BYTES = 64
 

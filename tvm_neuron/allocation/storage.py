@@ -7,8 +7,7 @@ from tvm_neuron.isa import DramTile, Tile, affine
 from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.linear import Linear
-
-PARTITIONS = 128
+from tvm_neuron.schedule.tiling import PARTITIONS
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.partition import Match, Refusal, Verdict
 from tvm_neuron.partition.constraints import IsConstant
 from tvm_neuron.program import Origin
-from tvm_neuron.schedule.graph import Graph, Tensor
+from tvm_neuron.schedule.graph import Graph
 from tvm_neuron.schedule.rule import Rule
+from tvm_neuron.schedule.tensor import Tensor
 
 
 def verdict(call: relax.Call, is_constant: IsConstant, rules: tuple[Rule, ...], device: Device) -> Verdict:

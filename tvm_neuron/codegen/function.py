@@ -7,22 +7,21 @@ from typing import Any
 from tvm import relax
 
 from tvm_neuron.allocation.layouts import aligned, dram_strides
+from tvm_neuron.allocation.memory_plan import MemoryPlan, plan_memory
 from tvm_neuron.allocation.storage import InDram
-from tvm_neuron.codegen.arithmetic import count_temporaries
-from tvm_neuron.codegen.builder import Builder, Ring
 from tvm_neuron.codegen.capability import verdict
-from tvm_neuron.codegen.emit_contraction import emit_contraction
-from tvm_neuron.codegen.emit_movement import emit_movement
-from tvm_neuron.codegen.emit_vector import MAX_TILE_ELEMS, emit_vector
-from tvm_neuron.codegen.emitter import LOAD_QUEUE, Emitter, partition_firsts
+from tvm_neuron.codegen.emit.arithmetic import count_temporaries
+from tvm_neuron.codegen.emit.builder import Builder, Ring
+from tvm_neuron.codegen.emit.contraction import emit_contraction
+from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, Emitter, partition_firsts
+from tvm_neuron.codegen.emit.movement import emit_movement
+from tvm_neuron.codegen.emit.positions import load_positions
+from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS, emit_vector
+from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.legalise import legalise
-from tvm_neuron.codegen.memory_plan import MemoryPlan, plan_memory
 from tvm_neuron.codegen.options import BuildOptions
-from tvm_neuron.codegen.positions import load_positions
 from tvm_neuron.codegen.simplify import make_kernels
-from tvm_neuron.codegen.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.sync import synchronise
-from tvm_neuron.codegen.tiling import runs
 from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
@@ -34,9 +33,11 @@ from tvm_neuron.program.race import check_races
 from tvm_neuron.program.verify import verify
 from tvm_neuron.runtime import VERSION
 from tvm_neuron.schedule.expr import loads
-from tvm_neuron.schedule.graph import Graph, Tensor
+from tvm_neuron.schedule.graph import Graph
 from tvm_neuron.schedule.kernel import ACCUMULATOR, Contraction, Kernel
 from tvm_neuron.schedule.rule import Rule, load_rules
+from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tiling import runs
 
 PRECISION = {"fp32_cast": "all"}  # what the original calls this: float32 is multiplied as bfloat16
 

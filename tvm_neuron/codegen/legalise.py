@@ -11,7 +11,8 @@ from tvm_neuron.errors import CompileError
 from tvm_neuron.frontend.origin import OUTPUTS_ATTR, bindings_of, origin_of
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load
-from tvm_neuron.schedule.graph import Block, Graph, Tensor
+from tvm_neuron.schedule.graph import Block, Graph
+from tvm_neuron.schedule.tensor import Tensor
 
 
 def legalise(func: relax.Function) -> Graph:

@@ -8,7 +8,8 @@ from tvm import ir, s_tir, tirx
 from tvm_neuron.errors import CompileError
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num
-from tvm_neuron.schedule.graph import Block, Tensor
+from tvm_neuron.schedule.graph import Block
+from tvm_neuron.schedule.tensor import Tensor
 
 _BINARY = {
     "Add": "add", "Sub": "subtract", "Mul": "multiply", "Div": "divide", "Max": "max", "Min": "min",

@@ -2,23 +2,24 @@
 
 from collections.abc import Sequence
 
-from tvm_neuron.codegen.affine import fold_scale
-from tvm_neuron.codegen.bounce import bounce_through_dram
-from tvm_neuron.codegen.canonical import canonical
-from tvm_neuron.codegen.fold import fold_constants
-from tvm_neuron.codegen.fuse import fuse
-from tvm_neuron.codegen.layout import assign_partitions
-from tvm_neuron.codegen.moves import read_through, write_through
-from tvm_neuron.codegen.pack import pack_depth
-from tvm_neuron.codegen.padding import pad_in_order, sum_through_padding
-from tvm_neuron.codegen.pieces import cut_pieces
-from tvm_neuron.codegen.reductions import split_reductions
+from tvm_neuron.codegen.kernels.affine import fold_scale
+from tvm_neuron.codegen.kernels.bounce import bounce_through_dram
+from tvm_neuron.codegen.kernels.fuse import fuse
+from tvm_neuron.codegen.kernels.pack import pack_depth
+from tvm_neuron.codegen.passes.canonical import canonical
+from tvm_neuron.codegen.passes.fold import fold_constants
+from tvm_neuron.codegen.passes.layout import assign_partitions
+from tvm_neuron.codegen.passes.moves import read_through, write_through
+from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
+from tvm_neuron.codegen.passes.pieces import cut_pieces
+from tvm_neuron.codegen.passes.reductions import split_reductions
 from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
-from tvm_neuron.schedule.graph import Graph, Tensor
+from tvm_neuron.schedule.graph import Graph
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
 from tvm_neuron.schedule.rule import Context, Rule, apply_rules
+from tvm_neuron.schedule.tensor import Tensor
 
 
 def make_kernels(graph: Graph, rules: Sequence[Rule], device: Device) -> tuple[list[Kernel], dict[Tensor, int]]:

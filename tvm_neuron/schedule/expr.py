@@ -2,10 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tvm_neuron.schedule.graph import Tensor
+from tvm_neuron.schedule.tensor import Tensor
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -38,7 +36,7 @@ class Index:
 class Load:
     """An element of a tensor."""
 
-    tensor: "Tensor"
+    tensor: Tensor
     indices: tuple["Expr", ...]
 
 

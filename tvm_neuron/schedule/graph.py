@@ -1,34 +1,12 @@
-"""Tensor, Block, Graph: a subgraph as loop nests over tensors, the one form from which everything is scheduled."""
+"""Block, Graph: a subgraph as loop nests over tensors, the one form from which everything is scheduled."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Axis, Expr, Load, loads
 from tvm_neuron.schedule.linear import Linear, NotLinearError, SplitAxisError, linear
-
-
-@dataclass(eq=False)
-class Tensor:
-    """A tensor of the subgraph. `value` is set where it is known at compile time; dtype is the model's."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    kind: str = "temp"  # "input", "output" or "temp"
-    value: NDArray[Any] | None = None
-
-    @property
-    def elems(self) -> int:
-        """Number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
-
-    def __repr__(self) -> str:
-        return f"{self.name}{list(self.shape)}{'c' if self.value is not None else ''}"
+from tvm_neuron.schedule.tensor import Tensor
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Axis, Expr, Load, loads
-from tvm_neuron.schedule.graph import Block, Tensor
+from tvm_neuron.schedule.graph import Block
 from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.tensor import Tensor
 
 ACCUMULATOR = Tensor("accumulator", (), "float32")
 ROOT = Load(ACCUMULATOR, ())  # stands in a kernel's expression for the value of its root

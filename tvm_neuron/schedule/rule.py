@@ -7,8 +7,9 @@ from typing import Protocol
 
 from tvm_neuron.errors import CompileError, UnschedulableError
 from tvm_neuron.hw import Device
-from tvm_neuron.schedule.graph import Block, Tensor
+from tvm_neuron.schedule.graph import Block
 from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.tensor import Tensor
 
 
 @dataclass(frozen=True)

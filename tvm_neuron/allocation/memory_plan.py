@@ -5,12 +5,12 @@ from functools import partial
 
 from tvm_neuron.allocation.layouts import bytes_on_chip, on_chip
 from tvm_neuron.allocation.place import Buffer, peak_bytes, place
+from tvm_neuron.allocation.regions import Box, box, joined, source_maps, strips, whole
 from tvm_neuron.allocation.storage import OnChip
-from tvm_neuron.codegen.regions import Box, box, joined, source_maps, strips, whole
-from tvm_neuron.codegen.tiling import Region
 from tvm_neuron.errors import CompileError
-from tvm_neuron.schedule.graph import Tensor
 from tvm_neuron.schedule.kernel import Contraction, Kernel
+from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tiling import Region
 
 STAGE_SHARE = 5  # a strip of a kernel takes at most this fraction of the memory for tensors
 

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tvm_neuron.allocation.storage import PARTITIONS
-from tvm_neuron.codegen.tiling import Segment, runs
 from tvm_neuron.errors import CompileError
 from tvm_neuron.isa.dtypes import DTYPES, size_bytes
 from tvm_neuron.schedule.kernel import Contraction, Kernel
+from tvm_neuron.schedule.tiling import PARTITIONS, Segment, runs
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from tvm_neuron.schedule.evaluate import evaluate
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, axes_of
-from tvm_neuron.schedule.graph import Tensor
 from tvm_neuron.schedule.kernel import ACCUMULATOR, ROOT, Contraction, Kernel
+from tvm_neuron.schedule.tensor import Tensor
 
 Array = NDArray[Any]
 

@@ -6,7 +6,8 @@ from numpy.typing import NDArray
 
 from tvm_neuron.schedule.evaluate import evaluate_blocks
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load
-from tvm_neuron.schedule.graph import Block, Graph, Tensor
+from tvm_neuron.schedule.graph import Block, Graph
+from tvm_neuron.schedule.tensor import Tensor
 
 
 def fold_constants(graph: Graph) -> None:

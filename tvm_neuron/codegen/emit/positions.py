@@ -3,12 +3,12 @@
 import numpy as np
 
 from tvm_neuron.allocation.layouts import aligned
-from tvm_neuron.allocation.storage import PARTITIONS, OnChip
-from tvm_neuron.codegen.emitter import LOAD_QUEUE, Emitter
-from tvm_neuron.codegen.tiling import contiguous
+from tvm_neuron.allocation.storage import OnChip
+from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, Emitter
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
 from tvm_neuron.schedule.expr import Index, Load, loads
 from tvm_neuron.schedule.kernel import ACCUMULATOR, Kernel
+from tvm_neuron.schedule.tiling import PARTITIONS, contiguous
 
 
 def is_vector(load: Load, kernel: Kernel) -> bool:

@@ -4,8 +4,9 @@ from dataclasses import replace
 from math import prod
 
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, replace_axes
-from tvm_neuron.schedule.graph import Block, Graph, Tensor
+from tvm_neuron.schedule.graph import Block, Graph
 from tvm_neuron.schedule.roles import data_factor, is_constant_contraction
+from tvm_neuron.schedule.tensor import Tensor
 
 
 def split_reductions(graph: Graph) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Axis, Load
-from tvm_neuron.schedule.graph import Tensor
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.tensor import Tensor
 
 FEW_CHANNELS = 16
 

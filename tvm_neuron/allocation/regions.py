@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from itertools import product
 
-from tvm_neuron.codegen.tiling import Region, segments
 from tvm_neuron.schedule.expr import Axis
-from tvm_neuron.schedule.graph import Tensor, linear_indices
+from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Contraction, Kernel, Reduction
 from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tiling import Region, segments
 
 Box = tuple[tuple[int, ...], tuple[int, ...]]  # (origin, shape)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil, floor
 
-from tvm_neuron.codegen.canonical import split_axis
+from tvm_neuron.codegen.passes.canonical import split_axis
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Num, replace_axes
 from tvm_neuron.schedule.graph import Block, Graph
 from tvm_neuron.schedule.linear import CutAxisError, Linear, NotLinearError, SplitAxisError, linear

@@ -4,16 +4,18 @@ from dataclasses import replace
 from math import prod
 
 from tvm_neuron.allocation.layouts import aligned
-from tvm_neuron.allocation.storage import PARTITIONS, OnChip, Span
-from tvm_neuron.codegen.builder import Loops, Scratch
-from tvm_neuron.codegen.emitter import Emitter, partition_firsts
-from tvm_neuron.codegen.tile_end import TileEnd
-from tvm_neuron.codegen.tiling import Region, Segment, Squeeze, contiguous, nests, runs, segments, tile_sizes
+from tvm_neuron.allocation.storage import OnChip, Span
+from tvm_neuron.codegen.emit.builder import Loops, Scratch
+from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
+from tvm_neuron.codegen.emit.nests import nests
+from tvm_neuron.codegen.emit.squeeze import Squeeze
+from tvm_neuron.codegen.emit.tile_end import TileEnd
 from tvm_neuron.isa import TensorReduce
 from tvm_neuron.isa.tile import MAX_FREE_DIMS
 from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction
+from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, contiguous, runs, segments, tile_sizes
 
 MAX_TILE_ELEMS = 512  # as many as a PSUM bank holds, so that all temporaries have one size
 

@@ -1,7 +1,7 @@
 """choose_dtypes: in which dtype each tensor is kept while the subgraph runs (--fp32-cast all)."""
 
-from tvm_neuron.schedule.graph import Tensor
 from tvm_neuron.schedule.kernel import Contraction, Kernel
+from tvm_neuron.schedule.tensor import Tensor
 
 SMALL_ELEMS = 1 << 16
 

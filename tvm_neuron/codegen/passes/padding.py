@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from tvm_neuron.codegen.canonical import canonical
-from tvm_neuron.codegen.moves import inverse, moved_load
+from tvm_neuron.codegen.passes.canonical import canonical
+from tvm_neuron.codegen.passes.moves import inverse, moved_load
 from tvm_neuron.schedule.evaluate import evaluate
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, replace_axes, rewrite
-from tvm_neuron.schedule.graph import Block, Graph, Tensor, linear_indices
+from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import linear
 from tvm_neuron.schedule.roles import is_constant_contraction
+from tvm_neuron.schedule.tensor import Tensor
 
 
 def sum_through_padding(graph: Graph) -> None:

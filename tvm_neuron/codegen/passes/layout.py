@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from tvm_neuron.codegen.canonical import canonical
+from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, rewrite
-from tvm_neuron.schedule.graph import Block, Graph, Tensor, linear_indices
+from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
 from tvm_neuron.schedule.roles import data_factor, factors, is_constant_contraction
+from tvm_neuron.schedule.tensor import Tensor
 
 
 def assign_partitions(graph: Graph) -> dict[Tensor, int]:

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, replace_axes, rewrite
-from tvm_neuron.schedule.graph import Tensor, linear_indices
+from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ACCUMULATOR, Kernel
 from tvm_neuron.schedule.linear import Linear, linear
+from tvm_neuron.schedule.tensor import Tensor
 
 
 def fuse(kernels: list[Kernel]) -> list[Kernel]:

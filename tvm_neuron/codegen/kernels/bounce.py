@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 from tvm_neuron.schedule.expr import Axis, Index, Load
-from tvm_neuron.schedule.graph import Tensor, linear_indices
+from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.tensor import Tensor
 
 
 def bounce_through_dram(kernels: list[Kernel], partition_of: dict[Tensor, int]) -> list[Kernel]:

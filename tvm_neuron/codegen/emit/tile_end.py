@@ -5,15 +5,16 @@ from math import prod
 
 from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.storage import Spans, Storage
-from tvm_neuron.codegen.arithmetic import Arithmetic, Operand, count_temporaries
-from tvm_neuron.codegen.builder import Loops, Scratch
-from tvm_neuron.codegen.emitter import Emitter
-from tvm_neuron.codegen.positions import follows_channel, is_vector
-from tvm_neuron.codegen.tiling import Squeeze, contiguous
+from tvm_neuron.codegen.emit.arithmetic import Arithmetic, Operand, count_temporaries
+from tvm_neuron.codegen.emit.builder import Loops, Scratch
+from tvm_neuron.codegen.emit.emitter import Emitter
+from tvm_neuron.codegen.emit.positions import follows_channel, is_vector
+from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.isa import Tile
 from tvm_neuron.schedule.expr import Load, loads
 from tvm_neuron.schedule.kernel import ROOT, Kernel
 from tvm_neuron.schedule.linear import Linear, linear
+from tvm_neuron.schedule.tiling import contiguous
 
 
 class TileEnd:

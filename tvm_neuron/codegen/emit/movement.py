@@ -3,13 +3,13 @@
 from itertools import product
 
 from tvm_neuron.allocation.storage import InDram, OnChip, Storage
-from tvm_neuron.codegen.emitter import MOVE_QUEUE, Emitter
-from tvm_neuron.codegen.tiling import Segment, runs
+from tvm_neuron.codegen.emit.emitter import MOVE_QUEUE, Emitter
 from tvm_neuron.errors import CompileError
 from tvm_neuron.schedule.expr import Axis, Load
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.tiling import Segment, runs
 
 Maps = tuple[Linear, ...]
 

@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
-from tvm_neuron.codegen.canonical import canonical
+from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, replace_axes, rewrite
-from tvm_neuron.schedule.graph import Block, Graph, Tensor, linear_indices
+from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.roles import is_constant_contraction
+from tvm_neuron.schedule.tensor import Tensor
 
 
 def moved_load(block: Block) -> Load | None:

@@ -5,17 +5,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
 
-from tvm_neuron.allocation.storage import PARTITIONS, OnChip, Span
-from tvm_neuron.codegen.emitter import WEIGHTS_QUEUE, Emitter, partition_firsts
-from tvm_neuron.codegen.regions import data_maps
-from tvm_neuron.codegen.tile_end import TileEnd
-from tvm_neuron.codegen.tiling import Region, Segment, Squeeze, contiguous, nests, runs, segments, tile_sizes
-from tvm_neuron.codegen.weight_tiles import WeightTile, groups, in_order, row_bytes, weight_tiles
+from tvm_neuron.allocation.regions import data_maps
+from tvm_neuron.allocation.storage import OnChip, Span
+from tvm_neuron.codegen.emit.emitter import WEIGHTS_QUEUE, Emitter, partition_firsts
+from tvm_neuron.codegen.emit.nests import nests
+from tvm_neuron.codegen.emit.squeeze import Squeeze
+from tvm_neuron.codegen.emit.tile_end import TileEnd
+from tvm_neuron.codegen.emit.weight_tiles import WeightTile, groups, in_order, row_bytes, weight_tiles
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Matmul, Tile, affine
 from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, contiguous, runs, segments, tile_sizes
 
 GOOD_ROW_BYTES = 4096  # of one partition: AWS says a DMA does well from 2 KiB and is saturated at 4
 

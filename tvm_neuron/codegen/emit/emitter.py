@@ -5,17 +5,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 
-from tvm_neuron.allocation.storage import PARTITIONS, InDram, OnChip, Span, Storage
-from tvm_neuron.codegen.builder import Builder
-from tvm_neuron.codegen.memory_plan import MemoryPlan
-from tvm_neuron.codegen.regions import Box
-from tvm_neuron.codegen.tiling import Region, Segment, Squeeze, runs
+from tvm_neuron.allocation.memory_plan import MemoryPlan
+from tvm_neuron.allocation.regions import Box
+from tvm_neuron.allocation.storage import InDram, OnChip, Span, Storage
+from tvm_neuron.codegen.emit.builder import Builder
+from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import DmaCopy, DramTile, Tile
 from tvm_neuron.schedule.expr import Axis
-from tvm_neuron.schedule.graph import Tensor, linear_indices
+from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Kernel, Reduction
 from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, runs
 
 MAX_COPY_FREE_AXES = 3
 WEIGHTS_QUEUE, LOAD_QUEUE, STORE_QUEUE, MOVE_QUEUE = 0, 1, 2, 3

@@ -1,0 +1,1 @@
+"""Kernels to kernels: arithmetic joined, constants gathered, narrow contractions packed."""
