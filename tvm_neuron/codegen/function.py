@@ -20,7 +20,7 @@ from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS, emit_vector
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.legalise import legalise
 from tvm_neuron.codegen.options import BuildOptions
-from tvm_neuron.codegen.simplify import make_kernels
+from tvm_neuron.codegen.simplify import make_kernels, weights_bytes
 from tvm_neuron.codegen.sync import synchronise
 from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
@@ -105,7 +105,7 @@ def _zones(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Devic
     temporaries = max((count_temporaries(kernel) for kernel in kernels if not kernel.by_dma), default=0)
     scratch = 2 * max(1, temporaries) * 4 * MAX_TILE_ELEMS
     reduced = 2 * 4 * MAX_TILE_ELEMS
-    weights = aligned(device.sbuf_bytes_per_partition // 3)
+    weights = weights_bytes(device)
     sizes = [vectors, scratch, reduced, weights]
     starts = [sum(sizes[:i]) for i in range(5)]
     if starts[4] >= device.sbuf_bytes_per_partition:

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.codegen.kernels.affine import fold_scale
 from tvm_neuron.codegen.kernels.bounce import bounce_through_dram
 from tvm_neuron.codegen.kernels.fuse import fuse
 from tvm_neuron.codegen.kernels.pack import pack_depth
+from tvm_neuron.codegen.kernels.split_depth import split_depth
 from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.fold import fold_constants
 from tvm_neuron.codegen.passes.layout import assign_partitions
@@ -20,6 +22,11 @@ from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
 from tvm_neuron.schedule.rule import Context, Rule, apply_rules
 from tvm_neuron.schedule.tensor import Tensor
+
+
+def weights_bytes(device: Device) -> int:
+    """How much of each SBUF partition is kept for weights on their way to the PE array."""
+    return aligned(device.sbuf_bytes_per_partition // 3)
 
 
 def make_kernels(graph: Graph, rules: Sequence[Rule], device: Device) -> tuple[list[Kernel], dict[Tensor, int]]:
@@ -42,6 +49,7 @@ def make_kernels(graph: Graph, rules: Sequence[Rule], device: Device) -> tuple[l
     kernels = fuse([apply_rules(block, rules, context) for block in graph.blocks])
     kernels = [kernel if kernel.by_dma else fold_scale(kernel) for kernel in kernels]
     kernels = pack_depth(kernels, partition_of, device)
+    kernels = split_depth(kernels, partition_of, device, weights_bytes(device))
     return bounce_through_dram(kernels, partition_of), partition_of
 
 

@@ -55,7 +55,7 @@ def rewrite(expr: Expr, leaf: Callable[[Num | Index | Load], Expr]) -> Expr:
     """The expression with every leaf replaced; the indices of loads are rewritten first."""
     if isinstance(expr, Apply):
         return Apply(expr.op, tuple(rewrite(arg, leaf) for arg in expr.args))
-    if isinstance(expr, Load):
+    if isinstance(expr, Load) and expr.indices:
         return leaf(Load(expr.tensor, tuple(rewrite(index, leaf) for index in expr.indices)))
     return leaf(expr)
 
