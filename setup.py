@@ -34,11 +34,11 @@ INSTALL_REQUIRES = [
 
 DEV_REQUIRES = [
     "hypothesis>=6.100",  # property tests
-    "mypy>=1.15",  # `make lint`
+    "mypy~=2.4.0",  # `make lint`; pinned, so that a new release can not fail what passed
     "onnxruntime>=1.20",  # the independent reference of the numerical tests and of the demo
     "pytest>=8.3",  # the tests
     "pytest-xdist>=3.6",  # runs the slow tests on all cores
-    "ruff>=0.9",  # `make lint`
+    "ruff~=0.17.5",  # `make lint`; pinned likewise
 ]
 
 setup(

@@ -5,32 +5,18 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import onnxruntime
 import tvm
 
 import tvm_neuron
+from benchmarks.modelled import Modelled
+from benchmarks.table import show_modelled
 from tvm_neuron import relay
 from tvm_neuron.frontend.sample_models import LIGHT_NETWORKS, light_network
 
 CHIPS = ("inf1", "inf2")
-
-
-@dataclass(frozen=True)
-class Modelled:
-    """One network on one chip; the numbers are the model's, but for the seconds and the error."""
-
-    network: str
-    chip: str
-    latency_us: float
-    roofline_us: float
-    pe_utilisation: float
-    dram_mb: float
-    on_cpu: int
-    compile_seconds: float
-    l2_error: float
 
 
 def measure(names: Sequence[str] = LIGHT_NETWORKS, chips: Sequence[str] = CHIPS) -> Iterator[Modelled]:
@@ -57,6 +43,4 @@ def measure(names: Sequence[str] = LIGHT_NETWORKS, chips: Sequence[str] = CHIPS)
 
 
 if __name__ == "__main__":
-    from benchmarks.table import show_modelled
-
     show_modelled(measure())

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.networks import Modelled
+from benchmarks.modelled import Modelled
 from benchmarks.row import Row
 
 CONSOLE = Console(width=None if Console().is_terminal else 132, record=True)
