@@ -1,0 +1,135 @@
+"""The onnx package's own backend test suite for target="neuron": what passes, is wrong, refused or crashes.
+
+`python -m benchmarks.conformance [NAME ...] [--json FILE]`: all cases, or those whose names contain one of NAME.
+"""
+
+import argparse
+import json
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import tvm
+from onnx import numpy_helper
+from onnx.backend.test.case.test_case import TestCase
+from onnx.backend.test.loader import load_model_tests
+from rich.console import Console
+from rich.table import Table
+
+import tvm_neuron
+from tvm_neuron import relay
+from tvm_neuron.errors import NeuronError
+
+KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
+MOST_SECONDS = 60
+# Products are rounded to bf16 (2^-9) and summed over up to some hundred terms; everything else is far closer.
+TOLERANCE = 2e-2
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One case: `result` is passed, wrong, refused, crashed or hanging; `on_cpu` counts operators (-1: not built)."""
+
+    name: str
+    result: str
+    on_cpu: int
+    reason: str
+
+
+def run(wanted: Sequence[str] = ()) -> Iterator[Outcome]:
+    """Every case, or those whose names contain one of `wanted`."""
+    signal.signal(signal.SIGALRM, _too_long)
+    for kind in KINDS:
+        for case in load_model_tests(kind=kind):
+            if not wanted or any(part in case.name for part in wanted):
+                yield _outcome(case)
+
+
+class _TooLongError(Exception):
+    pass
+
+
+def _too_long(_signal: int, _frame: Any) -> None:
+    raise _TooLongError
+
+
+def _outcome(case: TestCase) -> Outcome:
+    on_cpu = -1
+    signal.alarm(MOST_SECONDS)
+    try:
+        model, data_sets = _load(case)
+        mod, params = relay.frontend.from_onnx(model)
+        library = relay.build(mod, target="neuron", params=params)
+        on_cpu = len(tvm_neuron.report(library).placed("cpu"))
+        reason = next(filter(None, (_difference(library, *data) for data in data_sets)), "")
+        return Outcome(case.name, "wrong" if reason else "passed", on_cpu, reason)
+    except _TooLongError:
+        return Outcome(case.name, "hanging", on_cpu, f"more than {MOST_SECONDS} s")
+    except NeuronError as error:
+        return Outcome(case.name, "refused", on_cpu, str(error))
+    except Exception as error:
+        return Outcome(case.name, "crashed", on_cpu, f"{type(error).__name__}: {error}")
+    finally:
+        signal.alarm(0)
+
+
+def _load(case: TestCase) -> tuple[onnx.ModelProto, Sequence[tuple[Sequence[Any], Sequence[Any]]]]:
+    if case.model is not None:
+        return case.model, case.data_sets
+    folder = Path(case.model_dir)
+    sets = sorted(folder.glob("test_data_set_*"))
+    return onnx.load(folder / "model.onnx"), [(_tensors(each, "input"), _tensors(each, "output")) for each in sets]
+
+
+def _tensors(folder: Path, kind: str) -> list[np.ndarray]:
+    files = [folder / f"{kind}_{number}.pb" for number in range(len(list(folder.glob(f"{kind}_*.pb"))))]
+    return [numpy_helper.to_array(onnx.TensorProto.FromString(file.read_bytes())) for file in files]
+
+
+def _difference(library: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> str:
+    """What is wrong with the outputs, "" if nothing is."""
+    executor = relay.graph_executor.GraphModule(library["default"](tvm.cpu()))
+    for number, value in enumerate(inputs):
+        executor.set_input(number, np.asarray(value))
+    executor.run()
+    for number, value in enumerate(outputs):
+        actual, expected = executor.get_output(number).numpy(), np.asarray(value)
+        if (actual.shape, actual.dtype) != (expected.shape, expected.dtype):
+            return f"output {number} is {actual.dtype}{list(actual.shape)}, not {expected.dtype}{list(expected.shape)}"
+        a, b = actual.astype(np.float64), expected.astype(np.float64)
+        scale = np.abs(b[np.isfinite(b)]).max(initial=1e-3)
+        if not np.allclose(a, b, rtol=TOLERANCE, atol=TOLERANCE * scale, equal_nan=True):
+            return f"output {number} differs by up to {np.nanmax(np.abs(a - b))}"
+    return ""
+
+
+def main() -> None:
+    """Runs, prints the table and what is wrong or crashed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="parts of names of cases")
+    parser.add_argument("--json", type=Path, help="write every outcome to this file")
+    arguments = parser.parse_args()
+    begin = time.perf_counter()
+    found = list(run(arguments.names))
+    counts = Counter((outcome.result, outcome.on_cpu == 0) for outcome in found)
+    table = Table("result", "all on the NeuronCore", "else", title=f"{len(found)} cases of onnx {onnx.__version__}")
+    for result in ("passed", "wrong", "refused", "crashed", "hanging"):
+        table.add_row(result, str(counts[result, True]), str(counts[result, False]))
+    console = Console()
+    for outcome in found:
+        if outcome.result not in ("passed", "refused"):
+            console.print(f"{outcome.result}: {outcome.name}: {outcome.reason}", highlight=False, markup=False)
+    console.print(table)
+    console.print(f"{time.perf_counter() - begin:.0f} s")
+    if arguments.json:
+        arguments.json.write_text(json.dumps([asdict(outcome) for outcome in found], indent=1))
+
+
+if __name__ == "__main__":
+    main()
