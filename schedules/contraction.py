@@ -5,7 +5,7 @@ from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
-from tvm_neuron.schedule.roles import data_factor, factors, is_constant_contraction
+from tvm_neuron.schedule.roles import data_factor, factors, is_constant_contraction, is_forward
 from tvm_neuron.schedule.rule import Context, Refusal
 
 
@@ -22,6 +22,8 @@ class ContractionRule:
         maps, out_maps = linear_indices(data.indices), linear_indices(block.index)
         if maps is None or out_maps is None:
             return Refusal("its data are not addressed by sums of its axes")
+        if not is_forward(data):
+            return Refusal("it reads its data backwards along an axis")
         out_dim, data_dim = context.partition_of[block.output], context.partition_of[data.tensor]
         rows = set(out_maps[out_dim].terms)
         free = tuple(axis for axis in block.spatial if axis.extent > 1 and axis not in rows)

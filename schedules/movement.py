@@ -3,6 +3,7 @@
 from tvm_neuron.schedule.expr import Axis, Load
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.kernel import Kernel, kernel_of
+from tvm_neuron.schedule.roles import is_forward
 from tvm_neuron.schedule.rule import Context, Refusal
 
 
@@ -18,6 +19,8 @@ class MovementRule:
             return Refusal("it computes, and a DMA only moves")
         if linear_indices(block.expr.indices) is None:
             return Refusal("it gathers from positions that are no sums of its axes")
+        if not is_forward(block.expr):
+            return Refusal("it reads backwards along an axis, and access patterns go forwards")
         here = out_maps[context.partition_of[block.output]]
         channel = next(iter(sorted(here.terms, key=lambda axis: here.terms[axis])), None) or Axis("p", 1)
         return kernel_of(block, out_maps, channel, block.expr, by_dma=True)

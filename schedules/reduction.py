@@ -4,6 +4,7 @@ from tvm_neuron.schedule.expr import Axis, Load
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction, kernel_of
 from tvm_neuron.schedule.operations import NEUTRAL, PARTITION_START_STEP
+from tvm_neuron.schedule.roles import is_forward
 from tvm_neuron.schedule.rule import Context, Refusal
 
 
@@ -21,6 +22,8 @@ class ReductionRule:
         maps, out_maps = linear_indices(block.expr.indices), linear_indices(block.index)
         if maps is None or out_maps is None:
             return Refusal("its data are not addressed by sums of its axes")
+        if not is_forward(block.expr):
+            return Refusal("it reads its data backwards along an axis")
         here, there = out_maps[context.partition_of[block.output]], maps[context.partition_of[block.expr.tensor]]
         if here.terms != there.terms or len(here.terms) > 1:
             return Refusal("it would have to reduce or permute partitions")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tvm_neuron.schedule.expr import Apply, Expr, Load, Num
-from tvm_neuron.schedule.graph import Block
+from tvm_neuron.schedule.graph import Block, linear_indices
 
 
 def factors(expr: Expr) -> Iterator[Expr]:
@@ -31,3 +31,11 @@ def is_constant_contraction(block: Block) -> bool:
     """Whether the block sums data times weights that are known at compile time, over at least one axis of theirs."""
     data = data_factor(block)
     return data is not None and any(isinstance(part, Load) and part is not data for part in factors(block.expr))
+
+
+def is_forward(load: Load) -> bool:
+    """Whether it reads along sums of axes, and, unless it is known at compile time, never backwards along one."""
+    maps = linear_indices(load.indices)
+    if maps is None:
+        return False
+    return load.tensor.value is not None or all(step > 0 for part in maps for step in part.terms.values())

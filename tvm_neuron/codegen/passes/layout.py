@@ -56,7 +56,7 @@ class _Layout:
         if block.combine == "add":
             return _with_ones(block, load, maps[self.partition_of[load.tensor]])
         kept = [d for d, m in enumerate(maps) if not any(axis.is_reduction for axis in m.terms)]
-        return self._read_copy(block, load.tensor, max(kept, key=lambda d: load.tensor.shape[d])) if kept else block
+        return self._read_copy(block, load, max(kept, key=lambda d: load.tensor.shape[d])) if kept else block
 
     def _lay_out_contraction(self, block: Block) -> Block:
         data = data_factor(block)
@@ -64,7 +64,7 @@ class _Layout:
         depth = _depth_dims(block, data)
         if not depth or self.partition_of[data.tensor] in depth:
             return block
-        return self._read_copy(block, data.tensor, max(depth, key=lambda d: data.tensor.shape[d]))
+        return self._read_copy(block, data, max(depth, key=lambda d: data.tensor.shape[d]))
 
     def _choose(self, block: Block) -> int:
         """The partition dimension of what the block writes."""
@@ -92,7 +92,7 @@ class _Layout:
             if maps and self._partition_axes(load) != here:
                 wanted = [d for d, m in enumerate(maps) if set(m.terms) == here]
                 if wanted:
-                    block = self._read_copy(block, load.tensor, wanted[0])
+                    block = self._read_copy(block, load, wanted[0])
                 elif len(here) == 1 and not any(here & set(m.terms) for m in maps):
                     block = self._read_spread(block, load, next(iter(here)))
             elif maps and not _is_reachable(maps[self.partition_of[load.tensor]]):
@@ -146,7 +146,7 @@ class _Layout:
         wanted = [self._partition_axes(load) for load in others]
         for (tensor, dim), copy in self.copies.items():
             if tensor is main.tensor and maps is not None and all(set(maps[dim].terms) == axes for axes in wanted):
-                return _replace_load(block, tensor, copy)
+                return _replace_load(block, main, copy)
         return block
 
     def _partition_axes(self, load: Load) -> set[Axis] | None:
@@ -155,7 +155,9 @@ class _Layout:
             return None
         return set(maps[self.partition_of[load.tensor]].terms) if maps else set()
 
-    def _read_copy(self, block: Block, tensor: Tensor, dim: int) -> Block:
+    def _read_copy(self, block: Block, load: Load, dim: int) -> Block:
+        """The block with this load (others of the same tensor may need another) from a copy laid out along `dim`."""
+        tensor = load.tensor
         if (tensor, dim) not in self.copies:
             copy = Tensor(f"{tensor.name}.by{dim}", tensor.shape, tensor.dtype)
             axes = tuple(Axis(f"c{d}", extent) for d, extent in enumerate(tensor.shape))
@@ -163,7 +165,7 @@ class _Layout:
             self.copies[tensor, dim] = copy
             self.partition_of[copy] = dim
             self.blocks.append(Block(block.origin, axes, copy, index, Load(tensor, index)))
-        return _replace_load(block, tensor, self.copies[tensor, dim])
+        return _replace_load(block, load, self.copies[tensor, dim])
 
 
 def _varying(block: Block) -> list[Load]:
@@ -200,8 +202,8 @@ def _is_reachable(part: Linear) -> bool:
     return part.const % PARTITION_START_STEP == 0 and (len(part.terms) != 1 or set(part.terms.values()) == {1})
 
 
-def _replace_load(block: Block, tensor: Tensor, copy: Tensor) -> Block:
+def _replace_load(block: Block, load: Load, copy: Tensor) -> Block:
     def leaf(part: Num | Index | Load) -> Expr:
-        return Load(copy, part.indices) if isinstance(part, Load) and part.tensor is tensor else part
+        return Load(copy, load.indices) if part == load else part
 
     return block.with_expr(rewrite(block.expr, leaf))

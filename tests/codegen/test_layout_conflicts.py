@@ -1,0 +1,50 @@
+"""A tensor read in two layouts at once runs on the core; one read backwards is refused with the reason."""
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import NodeProto, helper
+
+from tests.onnx_models import make_model
+from tvm_neuron import relay
+from tvm_neuron.profile import Report
+from tvm_neuron.relay import graph_executor
+from tvm_neuron.runtime import report
+
+
+def _run(
+    nodes: list[NodeProto], shape: tuple[int, ...], weights: dict[str, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, Report]:
+    model = make_model(nodes, {"x": shape}, ["y"], weights)
+    x = np.random.default_rng(5).standard_normal(shape).astype(np.float32)
+    (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    mod, params = relay.frontend.from_onnx(model)
+    library = relay.build(mod, target="neuron", params=params)
+    executor = graph_executor.GraphModule(library["default"]())
+    executor.run(x=x)
+    return executor.get_output(0).numpy(), expected, report(library)
+
+
+def test_a_tensor_and_its_transpose_are_added_on_the_core() -> None:
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[0, 3, 2, 1]),
+        helper.make_node("Add", ["x", "t"], ["y"]),
+    ]
+    actual, expected, told = _run(nodes, (1, 8, 8, 8), {})
+    np.testing.assert_array_equal(actual, expected)
+    assert {row.where for row in told.placement} == {"neuroncore"}
+
+
+@pytest.mark.parametrize("axis", [1, 3])
+def test_what_reads_backwards_goes_to_the_cpu_with_its_reason(axis: int) -> None:
+    nodes = [
+        helper.make_node("Slice", ["x", "start", "end", "axis", "step"], ["s"], name="flip"),
+        helper.make_node("Relu", ["s"], ["y"], name="relu"),
+    ]
+    numbers = {"start": -1, "end": -100, "axis": axis, "step": -1}
+    actual, expected, told = _run(nodes, (1, 8, 6, 5), {name: np.int64([n]) for name, n in numbers.items()})
+    np.testing.assert_array_equal(actual, expected)
+    rows = {row.name: row for row in told.placement}
+    assert rows["flip"].where == "cpu"
+    assert "backwards" in rows["flip"].reason
+    assert rows["relu"].where == "neuroncore"
