@@ -13,6 +13,10 @@ class InputError(NeuronError):
     """Inputs given at run time don't fit the compiled program: missing, extra, wrong shape or dtype."""
 
 
+class OptionError(NeuronError):
+    """A build option has a value that does not exist, or contradicts another."""
+
+
 class PlacementError(NeuronError):
     """An operator may not run on the CPU (`must_compile`, `.neff` output) but no NeuronCore can run it."""
 

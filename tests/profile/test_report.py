@@ -67,6 +67,7 @@ def test_tables(golden: Callable[[str, str], None]) -> None:
     )
     report = Report(
         device="inf1",
+        precision={"fp32_cast": "all", "fp32_cast_of": {"layer3*": "none"}},
         placement=(
             Placement("conv1", "Conv", "neuroncore", ""),
             Placement("a [b]", "Shape", "compile time", "known"),

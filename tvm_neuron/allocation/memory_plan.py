@@ -43,8 +43,9 @@ class MemoryPlan:
 
     def stage_dtype(self, kernel: Kernel, tensor: Tensor) -> str:
         """Staged data are converted where the PE array will read them."""
-        is_moving = isinstance(kernel.root, Contraction) and kernel.root.data is tensor
-        return "bfloat16" if is_moving and self.dtypes[tensor] == "float32" else self.dtypes[tensor]
+        if isinstance(kernel.root, Contraction) and kernel.root.data is tensor:
+            return kernel.root.dtype
+        return self.dtypes[tensor]
 
     def boxes(self, kernel: Kernel, region: Region) -> dict[Tensor, Box]:
         """The box of each DRAM tensor (sources and output) that the kernel touches in a region."""

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from tvm_neuron.cli import precision
 from tvm_neuron.cli.io_config import read_io_config
 from tvm_neuron.cli.progress import stages
 from tvm_neuron.errors import PlacementError
@@ -22,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output", type=_output, default="out.neff", metavar="FILE", help=".neff, or .so to let parts run on the CPU"
     )
     parser.add_argument("--target", default="inf1", help=f"{', '.join(CHIPS)} or a device description (.json)")
+    precision.add_arguments(parser)
     parser.add_argument("--must-compile", action="store_true", help="refuse operators on the CPU in a .so too")
     parser.add_argument(
         "--verbose",
@@ -49,7 +51,9 @@ def run(options: argparse.Namespace) -> None:
     with stages("compile", is_quiet=options.verbose in _QUIET) as on_stage:
         on_stage(f"import {options.model}")
         mod, params = relay.frontend.from_onnx(options.model, shapes, dtypes or "float32")
-        chosen = BuildOptions(must_compile=options.must_compile or is_neff, on_stage=on_stage)
+        chosen = BuildOptions(
+            must_compile=options.must_compile or is_neff, on_stage=on_stage, **precision.as_build_options(options)
+        )
         try:
             library = relay.build(mod, target=_target(options.target), params=params, options=chosen)
         except PlacementError as error:

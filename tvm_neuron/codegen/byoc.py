@@ -11,6 +11,7 @@ import tvm
 from tvm import relax
 
 from tvm_neuron.codegen.options import BuildOptions
+from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.errors import CompileError, NeuronError
 from tvm_neuron.frontend.origin import bindings_of, origin_of
 from tvm_neuron.hw import load_device
@@ -71,9 +72,11 @@ def scheduler(options: BuildOptions) -> CanSchedule:
     answers: dict[str, Verdict] = {}
 
     def ask(call: relax.Call, is_constant: IsConstant) -> Verdict:
-        key = question(call, is_constant)
+        origin = origin_of(call)
+        mode = options.precisions.mode_of(origin.name if origin else "")
+        key = f"{mode} {question(call, is_constant)}"
         if key not in answers:
-            answers[key] = function.can_schedule(call, is_constant, device)
+            answers[key] = function.can_schedule(call, is_constant, device, Precisions(mode))
         return answers[key]
 
     return ask

@@ -6,6 +6,7 @@ import numpy as np
 from tvm import relax
 
 from tvm_neuron.codegen.legalise import call_blocks
+from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.errors import CompileError, UnschedulableError
 from tvm_neuron.hw import Device
@@ -18,7 +19,9 @@ from tvm_neuron.schedule.rule import Rule
 from tvm_neuron.schedule.tensor import Tensor
 
 
-def verdict(call: relax.Call, is_constant: IsConstant, rules: tuple[Rule, ...], device: Device) -> Verdict:
+def verdict(
+    call: relax.Call, is_constant: IsConstant, rules: tuple[Rule, ...], device: Device, precisions: Precisions
+) -> Verdict:
     """Schedules the call's kernel as a subgraph of its own, with stand-ins for constants."""
     origin = Origin("", call.op.name.removeprefix("relax."))
     try:
@@ -29,7 +32,7 @@ def verdict(call: relax.Call, is_constant: IsConstant, rules: tuple[Rule, ...], 
             tensor.kind = "output"
         flat = [tensor for arg in arguments for tensor in (arg if isinstance(arg, tuple) else (arg,))]
         inputs = [tensor for tensor in flat if tensor is not None and tensor.value is None]
-        make_kernels(Graph(inputs, list(results), blocks), rules, device)
+        make_kernels(Graph(inputs, list(results), blocks), rules, device, precisions)
     except UnschedulableError as error:
         return Refusal(error.reason)
     except CompileError as error:

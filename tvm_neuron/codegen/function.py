@@ -20,6 +20,7 @@ from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS, emit_vector
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.legalise import legalise
 from tvm_neuron.codegen.options import BuildOptions
+from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.codegen.simplify import make_kernels, weights_bytes
 from tvm_neuron.codegen.sync import synchronise
 from tvm_neuron.errors import CompileError
@@ -38,8 +39,6 @@ from tvm_neuron.schedule.kernel import ACCUMULATOR, Contraction, Kernel
 from tvm_neuron.schedule.rule import Rule, load_rules
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import runs
-
-PRECISION = {"fp32_cast": "all"}  # what the original calls this: float32 is multiplied as bfloat16
 
 
 @cache
@@ -60,10 +59,10 @@ def compile_function(func: relax.Function, name: str, device: Device, options: B
 def compile_graph(graph: Graph, name: str, device: Device, options: BuildOptions) -> Neff:
     """The same from a graph of blocks, as a value."""
     options.on_stage(f"{name}: schedule")
-    kernels, partition_of = make_kernels(graph, _rules(), device)
+    kernels, partition_of = make_kernels(graph, _rules(), device, options.precisions)
     options.on_stage(f"{name}: place tensors")
     zones = _zones(kernels, partition_of, device)
-    dtypes = choose_dtypes(kernels)
+    dtypes = choose_dtypes(kernels, options.precisions)
     in_dram = {tensor for k in kernels for tensor in (k.out, *k.sources()) if tensor.kind != "temp"}
     plan = plan_memory(kernels, partition_of, dtypes, in_dram, zones.tensors_at, zones.tensors_bytes)
     options.on_stage(f"{name}: emit")
@@ -80,7 +79,7 @@ def compile_graph(graph: Graph, name: str, device: Device, options: BuildOptions
         weights=weights,
         inputs=tuple(TensorInfo(t.name, t.shape, t.dtype) for t in graph.inputs),
         outputs=tuple(TensorInfo(t.name, t.shape, t.dtype) for t in graph.outputs),
-        options=options.to_dict() | PRECISION,
+        options=options.to_dict(),
         compiler_version=VERSION,
         memory=_memory_report(program, plan, zones, device),
     )
@@ -197,6 +196,6 @@ def _memory_report(program: Program, plan: MemoryPlan, zones: Zones, device: Dev
     }
 
 
-def can_schedule(call: relax.Call, is_constant: IsConstant, device: Device) -> Verdict:
+def can_schedule(call: relax.Call, is_constant: IsConstant, device: Device, precisions: Precisions) -> Verdict:
     """Whether the kernel of a call can be scheduled on the device."""
-    return verdict(call, is_constant, _rules(), device)
+    return verdict(call, is_constant, _rules(), device, precisions)

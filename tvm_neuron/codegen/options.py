@@ -1,10 +1,12 @@
 """What a user can choose about a build."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from tvm_neuron.codegen.precision import Precisions
 
 
 def _ignore(_stage: str) -> None:
@@ -15,16 +17,39 @@ def _ignore(_stage: str) -> None:
 class BuildOptions:
     """How to build. `device` is a chip's name (`neuron/inf1`) or the path of a device description.
 
-    `must_compile` makes an operator on the CPU an error. `on_stage` is called with the name of each stage as it begins.
+    `fp32_cast` says what float32 becomes (a key of `FP32_CAST`), `fp32_cast_of` the same for operators whose name in
+    the model fits a pattern, as `{"layer3*": "none"}`. `fast_relayout` allows data to be rounded where they only
+    change places; none are, so far. `must_compile` makes an operator on the CPU an error. `on_stage` is called with
+    the name of each stage as it begins.
+
+    Raises:
+        OptionError: there is no such precision.
     """
 
     device: str = "neuron/inf1"
+    fp32_cast: str = "all"
+    fp32_cast_of: Mapping[str, str] = field(default_factory=dict)
+    fast_relayout: bool = True
     must_compile: bool = False
     on_stage: Callable[[str], None] = _ignore
 
     def to_dict(self) -> dict[str, Any]:
         """The choices as plain values, as the manifest and the NEFF hold them."""
-        return {"device": self.device, "must_compile": self.must_compile}
+        return {
+            "device": self.device,
+            "fp32_cast": self.fp32_cast,
+            "fp32_cast_of": dict(self.fp32_cast_of),
+            "fast_relayout": self.fast_relayout,
+            "must_compile": self.must_compile,
+        }
+
+    @property
+    def precisions(self) -> Precisions:
+        """What float32 becomes, operator by operator."""
+        return Precisions(self.fp32_cast, self.fp32_cast_of)
+
+    def __post_init__(self) -> None:
+        _ = self.precisions  # refuses what is no precision
 
 
 _current: ContextVar[BuildOptions | None] = ContextVar("tvm_neuron_build_options", default=None)

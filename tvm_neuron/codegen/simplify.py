@@ -6,6 +6,7 @@ from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.codegen.kernels.affine import fold_scale
 from tvm_neuron.codegen.kernels.bounce import bounce_through_dram
 from tvm_neuron.codegen.kernels.fuse import fuse
+from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operands
 from tvm_neuron.codegen.kernels.pack import pack_depth
 from tvm_neuron.codegen.kernels.split_depth import split_depth
 from tvm_neuron.codegen.passes.canonical import canonical
@@ -15,6 +16,7 @@ from tvm_neuron.codegen.passes.moves import read_through, write_through
 from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.passes.pieces import cut_pieces
 from tvm_neuron.codegen.passes.reductions import split_reductions
+from tvm_neuron.codegen.precision import DEFAULT, Precisions
 from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.graph import Graph
@@ -29,11 +31,13 @@ def weights_bytes(device: Device) -> int:
     return aligned(device.sbuf_bytes_per_partition // 3)
 
 
-def make_kernels(graph: Graph, rules: Sequence[Rule], device: Device) -> tuple[list[Kernel], dict[Tensor, int]]:
+def make_kernels(
+    graph: Graph, rules: Sequence[Rule], device: Device, precisions: Precisions = DEFAULT
+) -> tuple[list[Kernel], dict[Tensor, int]]:
     """The kernels in the order in which they run, and the partition dimension of each tensor.
 
     Raises:
-        CompileError: no rule takes a block.
+        CompileError: no rule takes a block, or the PE array does not take the precision.
     """
     fold_constants(graph)
     _need_dimensions(graph)
@@ -48,9 +52,11 @@ def make_kernels(graph: Graph, rules: Sequence[Rule], device: Device) -> tuple[l
     context = Context(device, partition_of)
     kernels = fuse([apply_rules(block, rules, context) for block in graph.blocks])
     kernels = [kernel if kernel.by_dma else fold_scale(kernel) for kernel in kernels]
+    kernels = choose_operands(kernels, precisions, device)
     kernels = pack_depth(kernels, partition_of, device)
     kernels = split_depth(kernels, partition_of, device, weights_bytes(device))
-    return bounce_through_dram(kernels, partition_of), partition_of
+    kernels = bounce_through_dram(kernels, partition_of)
+    return separate_operands(kernels, partition_of, precisions), partition_of
 
 
 def _need_dimensions(graph: Graph) -> None:

@@ -36,6 +36,9 @@ class Matmul(Instruction, opcode=0x10, engine="pe", mnemonic="nc_matmul"):
                 f"nc_matmul: stationary {list(self.stationary.shape)}, moving {list(self.moving.shape)} and psum "
                 f"{list(self.psum.shape)} must be [K, M], [K, *N] and [M, *N]"
             )
+        pair = (self.stationary.dtype, self.moving.dtype)
+        if "float32" in pair and pair != ("float32", "float32"):
+            raise ProgramError(f"nc_matmul: {pair[0]} x {pair[1]}; float32 is multiplied by float32: cast one operand")
         allowed = MATMUL_DTYPES + (("float32",) if device.fp32_matmul_passes else ())
         if self.stationary.dtype not in allowed or self.moving.dtype not in allowed or self.psum.dtype != "float32":
             raise ProgramError(

@@ -1,6 +1,6 @@
 """A subgraph as the code generator reads it: one dataflow block of plain calls, constants and their folding inside."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import tvm
@@ -19,9 +19,7 @@ class _Block:
     names: set[str] = field(default_factory=set)
 
     def emit(self, value: relax.Expr, name: str) -> relax.Var:
-        unique, suffix = name, 1
-        while unique in self.names:
-            unique, suffix = f"{name}_{suffix}", suffix + 1
+        unique = _unique(name, self.names)
         self.names.add(unique)
         var = relax.DataflowVar(unique, value.ty)
         self.bindings.append(relax.VarBinding(var, value))
@@ -41,6 +39,11 @@ class _Block:
         if binding.var.same_as(old):
             return relax.VarBinding(new, binding.value)
         return relax.VarBinding(binding.var, substitute(binding.value, {old: new}))
+
+
+def _unique(name: str, taken: Collection[str]) -> str:
+    """`name`, numbered if it is taken: TVM gives several variables one name."""
+    return next(text for text in (name, *(f"{name}_{i}" for i in range(1, len(taken) + 2))) if text not in taken)
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,8 @@ def flatten(
         if arg in constants or arg in chains:
             values[param] = _sink(arg, chains, sunk, block)
         else:
-            values[param] = var = relax.Var(arg.name, param.ty)
+            taken = {*outputs, *(other.name for other in params)}
+            values[param] = var = relax.Var(_unique(arg.name, taken), param.ty)
             params.append(var)
             passed.append(arg)
     _inline(func, values, block)

@@ -7,6 +7,8 @@ from typing import Any
 from tvm_neuron.neff import Neff, Placement
 from tvm_neuron.profile.measure import Measurement, measure
 
+PRECISION = ("fp32_cast", "fp32_cast_of")
+
 
 @dataclass(frozen=True, slots=True)
 class Layer:
@@ -58,10 +60,12 @@ class Report:
     Numbers are sums over the subgraphs, which run one after the other; `sbuf_peak_bytes` is the largest of theirs.
     `cycles` are those of the PE array's clock. `roofline_us` is what no program could beat: the larger of weights,
     inputs and outputs over the DRAM's bandwidth and multiply-accumulates over the array's peak. The time of CPU parts
-    is not modelled. An operator that was fused into another's instructions has no layer of its own.
+    is not modelled. An operator that was fused into another's instructions has no layer of its own. `precision` holds
+    the options that say what float32 became.
     """
 
     device: str
+    precision: Mapping[str, Any]
     placement: tuple[Placement, ...]
     latency_us: float
     cycles: int
@@ -110,6 +114,7 @@ def make_report(placement: Iterable[Placement], neffs: Sequence[Neff], device: s
     kinds = dict.fromkeys(kind for part in measured for kind in part.timing.dram_bytes_by_kind)
     return Report(
         device=neffs[0].device.name if neffs else device,
+        precision=_precision(neffs),
         placement=tuple(placement),
         latency_us=total_us,
         cycles=sum(part.timing.cycles for part in measured),
@@ -126,6 +131,10 @@ def make_report(placement: Iterable[Placement], neffs: Sequence[Neff], device: s
         layers=_layers(neffs, measured, total_us),
         subgraphs=subgraphs,
     )
+
+
+def _precision(neffs: Sequence[Neff]) -> dict[str, Any]:
+    return {key: neff.options[key] for neff in neffs for key in PRECISION if key in neff.options}
 
 
 def _digits(value: float) -> str:

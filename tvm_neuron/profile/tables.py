@@ -11,7 +11,10 @@ from tvm_neuron.profile.report import Report
 
 def render(report: Report, top: int = 10) -> RenderableType:
     """The headline, where operators run and why, the `top` slowest layers, and the engines."""
-    parts: list[RenderableType] = [Text(report.headline()), _placement(report)]
+    parts: list[RenderableType] = [Text(report.headline())]
+    if report.precision:
+        parts.append(Text(f"precision: {', '.join(f'{name} = {value}' for name, value in report.precision.items())}"))
+    parts.append(_placement(report))
     if report.placed("cpu"):
         parts.append(_cpu(report))
     if report.layers:

@@ -25,6 +25,7 @@ class Contraction:
     steps: tuple[Axis, ...]
     weights: NDArray[Any]  # [K, *steps, M] float32; may be a strided view of the model's own array
     has_zeros: bool  # whole blocks of the weights may be zero and need not be multiplied
+    dtype: str = "bfloat16"  # in which the PE array reads both operands
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,11 +35,11 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
         kernel.channel.extent, partition_firsts(kernel, plan.partition_of, plan.in_dram), emitter.device.pe_columns
     )
     data_first = root.maps[plan.partition_of[root.data]].const
-    tiles = weight_tiles(root, channels, 0 if root.data in plan.in_dram else data_first, emitter.matmul_dtype)
+    tiles = weight_tiles(root, channels, 0 if root.data in plan.in_dram else data_first, root.dtype)
     if emitter.is_staged(kernel):
         tiles = in_order(tiles)
     for group in groups(tiles, emitter.builder.weights.capacity, kernel):
-        loaded = _load_group(emitter, group, kernel)
+        loaded = _load_group(emitter, group, kernel, root.dtype)
         covered = min(t.run[0] for t in group), max(t.run[0] + PARTITIONS * (t.run[2] - 1) + t.run[1] for t in group)
         for slot, region in enumerate(plan.strips[kernel]):
             with emitter.staging(kernel, {**region, kernel.channel: covered}, slot):
@@ -47,20 +47,22 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
                     _Run(emitter, kernel, root, tile, at).emit(region)
 
 
-def _load_group(emitter: Emitter, group: list[WeightTile], kernel: Kernel) -> list[tuple[WeightTile, int]]:
+def _load_group(
+    emitter: Emitter, group: list[WeightTile], kernel: Kernel, dtype: str
+) -> list[tuple[WeightTile, int]]:
     """Each tile with its place; the group takes one piece of the ring, since all of it is needed at once."""
     at = emitter.builder.weights.take(sum(tile.bytes_per_partition for tile in group))
     placed = []
     for tile in group:
-        _load_weights(emitter, tile, at, kernel)
+        _load_weights(emitter, tile, at, kernel, dtype)
         placed.append((tile, at))
         at += tile.bytes_per_partition
     return placed
 
 
-def _load_weights(emitter: Emitter, tile: WeightTile, at: int, kernel: Kernel) -> None:
+def _load_weights(emitter: Emitter, tile: WeightTile, at: int, kernel: Kernel, dtype: str) -> None:
     """In DRAM each partition's part of all tiles lies together, so that a transfer takes long rows of several tiles."""
-    builder, dtype = emitter.builder, emitter.matmul_dtype
+    builder = emitter.builder
     count, rows, row_elems = tile.packed.shape
     index = builder.add_weight(f"{kernel.origins[0].name}.weights", tile.packed.transpose(1, 0, 2), dtype)
     item = size_bytes(dtype)
@@ -114,7 +116,7 @@ class _Run:
         self, spans: dict[Axis, Span], run: Segment, index: int, shape_of: Squeeze, psum: Tile, is_first: bool
     ) -> None:
         """Matmuls over one run of summed channels and all steps; `index` is the run's first depth tile."""
-        builder, dtype = self.emitter.builder, self.emitter.matmul_dtype
+        builder, dtype = self.emitter.builder, self.root.dtype
         _, size, count = run
         columns, item = self.tile.run[1], size_bytes(dtype)
         steps = prod(axis.extent for axis in self.root.steps)

@@ -31,7 +31,6 @@ class Emitter:
     plan: MemoryPlan
     device: Device
     dram: dict[Tensor, InDram]
-    matmul_dtype: str = "bfloat16"
     _staged: dict[Tensor, OnChip] = field(default_factory=dict)
     positions: dict[Tensor, OnChip] = field(default_factory=dict)  # constants of the current kernel, see `positions`
 

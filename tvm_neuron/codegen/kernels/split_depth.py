@@ -4,13 +4,12 @@ from dataclasses import replace
 from math import prod
 
 from tvm_neuron.hw import Device
+from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, rewrite
 from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
-
-WEIGHT_BYTES = 2  # bfloat16
 
 
 def split_depth(
@@ -32,7 +31,7 @@ def _parts(root: Contraction, dim: int, columns: int, capacity: int) -> list[Con
     """The contraction in parts of which each fits: halves of the channels first, then of the longest window axis."""
     depth = -(-(root.maps[dim].const % PARTITIONS + root.weights.shape[0]) // PARTITIONS)
     steps = prod(axis.extent for axis in root.steps)
-    if depth * steps * columns * WEIGHT_BYTES <= capacity or depth == steps == 1:
+    if depth * steps * columns * size_bytes(root.dtype) <= capacity or depth == steps == 1:
         return [root]
     halves = _halve_channels(root, dim, depth) if depth > 1 else _halve_steps(root)
     return [part for half in halves for part in _parts(half, dim, columns, capacity)]

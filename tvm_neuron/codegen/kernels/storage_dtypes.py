@@ -1,23 +1,29 @@
-"""choose_dtypes: in which dtype each tensor is kept while the subgraph runs (--fp32-cast all)."""
+"""choose_dtypes: in which dtype each tensor is kept while the subgraph runs."""
 
+from tvm_neuron.codegen.precision import DEFAULT, Precisions
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.tensor import Tensor
 
 SMALL_ELEMS = 1 << 16
 
 
-def choose_dtypes(kernels: list[Kernel]) -> dict[Tensor, str]:
-    """bfloat16 for what the PE array reads and for large tensors; small tensors that it does not read stay float32.
+def choose_dtypes(kernels: list[Kernel], precisions: Precisions = DEFAULT) -> dict[Tensor, str]:
+    """The PE array's dtype for what it reads, else what the precision of the operator that writes a tensor says.
 
-    A softmax's logits, maxima and sums are such: rounding them costs accuracy, keeping them costs nothing. Inputs and
-    outputs keep the model's dtype.
+    Small tensors that the PE array does not read stay float32: a softmax's logits, maxima and sums are such, rounding
+    them costs accuracy, keeping them costs nothing. Inputs and outputs keep the model's dtype.
     """
-    multiplied = {kernel.root.data for kernel in kernels if isinstance(kernel.root, Contraction)}
+    multiplied = {k.root.data: k.root.dtype for k in kernels if isinstance(k.root, Contraction)}
+    writer = {kernel.out: kernel for kernel in kernels}
     found: dict[Tensor, str] = {}
     for kernel in kernels:
         for tensor in (kernel.out, *kernel.sources()):
             if tensor.kind in ("input", "output"):
                 found[tensor] = tensor.dtype
+            elif tensor in multiplied:
+                found[tensor] = multiplied[tensor]
+            elif tensor.elems <= SMALL_ELEMS:
+                found[tensor] = "float32"
             else:
-                found[tensor] = "float32" if tensor not in multiplied and tensor.elems <= SMALL_ELEMS else "bfloat16"
+                found[tensor] = precisions.of(writer[tensor].origins[-1].name).dtype_of(tensor.dtype)
     return found

@@ -1,0 +1,96 @@
+"""choose_operands, separate_operands: as what the PE array reads its operands, and copies cast for it alone."""
+
+from dataclasses import replace
+
+from tvm_neuron.codegen.precision import Precisions
+from tvm_neuron.errors import UnschedulableError
+from tvm_neuron.hw import Device
+from tvm_neuron.isa.dtypes import MATMUL_DTYPES
+from tvm_neuron.schedule.expr import Axis, Index, Load
+from tvm_neuron.schedule.kernel import Contraction, Kernel
+from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.tensor import Tensor
+
+
+def choose_operands(kernels: list[Kernel], precisions: Precisions, device: Device) -> list[Kernel]:
+    """The kernels with the dtype in which each contraction multiplies.
+
+    Raises:
+        UnschedulableError: float32 is asked of a PE array that does not take it.
+    """
+    found: list[Kernel] = []
+    for kernel in kernels:
+        if isinstance(kernel.root, Contraction):
+            origin = kernel.origins[0]
+            dtype = precisions.of(origin.name).operand_dtype(kernel.root.data.dtype)
+            if dtype == "float32" and not device.fp32_matmul_passes:
+                reason = (
+                    f"the PE array of {device.name} multiplies {' and '.join(MATMUL_DTYPES)}, and float32 is asked of "
+                    f"it: take another precision than none, or a device that multiplies float32"
+                )
+                raise UnschedulableError(f"{origin}: {reason}", reason)
+            kernel = replace(kernel, root=replace(kernel.root, dtype=dtype))
+        found.append(kernel)
+    return found
+
+
+def separate_operands(
+    kernels: list[Kernel], partition_of: dict[Tensor, int], precisions: Precisions
+) -> list[Kernel]:
+    """The kernels; the PE array reads a cast copy of what others read in another dtype.
+
+    A tensor that only the PE array reads is written in its dtype at once, and one that comes from device memory is
+    cast on its way into SBUF; neither needs a copy.
+    """
+    others = _needed_otherwise(kernels, precisions)
+    copies: dict[tuple[Tensor, str], Tensor] = {}
+    found: list[Kernel] = []
+    for kernel in kernels:
+        root = kernel.root
+        if isinstance(root, Contraction) and _needs_copy(kernel, root, others):
+            copy = copies.get((root.data, root.dtype))
+            if copy is None:
+                copy = Tensor(f"{root.data.name}.{root.dtype}", root.data.shape, root.data.dtype)
+                copies[root.data, root.dtype] = copy
+                partition_of[copy] = partition_of[root.data]
+                found.append(_cast(kernel, root.data, copy, partition_of[copy]))
+            kernel = replace(kernel, root=replace(root, data=copy))
+        found.append(kernel)
+    return found
+
+
+def _needs_copy(kernel: Kernel, root: Contraction, others: dict[Tensor, str]) -> bool:
+    if root.data.kind in ("input", "output") and all(load.tensor is not root.data for load in kernel.operand_loads()):
+        return False  # it is cast as it is loaded
+    return others.get(root.data, root.dtype) != root.dtype
+
+
+def _needed_otherwise(kernels: list[Kernel], precisions: Precisions) -> dict[Tensor, str]:
+    """The dtype in which a tensor is kept that not only the PE array reads, or not in one dtype."""
+    writer = {kernel.out: kernel for kernel in kernels}
+    multiplied: dict[Tensor, set[str]] = {}
+    found: dict[Tensor, str] = {}
+    for kernel in kernels:
+        read_else = set(kernel.sources())
+        if isinstance(kernel.root, Contraction):
+            dtypes = multiplied.setdefault(kernel.root.data, set())
+            dtypes.add(kernel.root.dtype)
+            read_else = {load.tensor for load in kernel.operand_loads()}
+            if len(dtypes) > 1:
+                read_else.add(kernel.root.data)
+        for tensor in read_else:
+            origin = writer.get(tensor, kernel).origins[-1]
+            found.setdefault(tensor, precisions.of(origin.name).dtype_of(tensor.dtype))
+    return found
+
+
+def _cast(reader: Kernel, source: Tensor, target: Tensor, dim: int) -> Kernel:
+    axes = tuple(Axis(f"d{d}", extent) for d, extent in enumerate(source.shape))
+    return Kernel(
+        origins=reader.origins[:1],
+        out=target,
+        out_maps=tuple(Linear(0, {axis: 1} if axis.extent > 1 else {}) for axis in axes),
+        channel=axes[dim],
+        free=tuple(axis for d, axis in enumerate(axes) if d != dim and axis.extent > 1),
+        expr=Load(source, tuple(Index(axis) for axis in axes)),
+    )
