@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from tests.onnx_models import make_model
 from tvm_neuron.errors import ModelError
-from tvm_neuron.frontend.onnx_pitfalls import check_pitfalls
+from tvm_neuron.frontend.onnx.pitfalls import check_pitfalls
 
 
 def graph_of(

@@ -14,7 +14,7 @@ from typing import Any
 import tvm
 from tvm.relax.frontend.onnx import onnx_frontend
 
-from tvm_neuron.frontend.onnx_converters import CONVERTERS
+from tvm_neuron.frontend.onnx.converters import CONVERTERS
 from tvm_neuron.partition.constraints import CONSTRAINTS, has_known_result_shape, is_lowerable
 from tvm_neuron.partition.plan import Where
 

@@ -8,10 +8,10 @@ from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
 from tvm_ffi import Array
 
 from tvm_neuron.errors import ModelError
-from tvm_neuron.frontend import onnx_checks
-from tvm_neuron.frontend.onnx_batch import Batch
-from tvm_neuron.frontend.onnx_importer import NodeByNodeImporter
-from tvm_neuron.frontend.onnx_pitfalls import check_pitfalls
+from tvm_neuron.frontend.onnx import checks
+from tvm_neuron.frontend.onnx.batch import Batch
+from tvm_neuron.frontend.onnx.importer import NodeByNodeImporter
+from tvm_neuron.frontend.onnx.pitfalls import check_pitfalls
 
 Params = dict[str, tvm.runtime.Tensor]
 
@@ -36,15 +36,15 @@ def from_onnx(
     Raises ModelError: not an ONNX file, unknown opset, operators that read what nothing makes, dynamic shape,
     unsupported dtype or operator, a form of an operator that would come out wrong.
     """
-    proto = onnx_checks.load_model(model)
-    version = onnx_checks.check_opset(proto, opset)
+    proto = checks.load_model(model)
+    version = checks.check_opset(proto, opset)
     graph = proto.graph
-    onnx_checks.check_wiring(graph)
-    onnx_checks.check_dtypes(graph)
-    shapes = onnx_checks.check_shapes(graph, shape)
+    checks.check_wiring(graph)
+    checks.check_dtypes(graph)
+    shapes = checks.check_shapes(graph, shape)
     _check_operators(graph)
     check_pitfalls(graph)
-    dtypes = onnx_checks.check_given_dtypes(graph, dtype)
+    dtypes = checks.check_given_dtypes(graph, dtype)
     mod, params = NodeByNodeImporter(shapes, dtypes, _changed_batch(graph, shapes)).import_graph(graph, version)
     if freeze_params:
         mod["main"] = mod["main"].with_attr("params", Array(params.values()))
@@ -62,7 +62,7 @@ def _changed_batch(graph: onnx.GraphProto, shapes: dict[str, tuple[int, ...]]) -
     """The change of batch size that the given shapes ask for, if all changed inputs ask for the same one."""
     changes = set()
     names = set()
-    for value in onnx_checks.real_inputs(graph):
+    for value in checks.real_inputs(graph):
         dims = value.type.tensor_type.shape.dim
         new = shapes[value.name]
         if dims and new and dims[0].dim_value > 0:

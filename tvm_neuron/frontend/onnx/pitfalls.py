@@ -10,7 +10,7 @@ import onnx
 from onnx import numpy_helper
 
 from tvm_neuron.errors import ModelError
-from tvm_neuron.frontend.onnx_importer import node_origins
+from tvm_neuron.frontend.onnx.importer import node_origins
 
 Check = Callable[[onnx.NodeProto, "_Graph"], str]
 """Why the node is refused, "" if it is not."""

@@ -15,8 +15,8 @@ from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
 
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.match_cast import unnest_match_casts
-from tvm_neuron.frontend.onnx_batch import Batch, fix_reshape_target
-from tvm_neuron.frontend.onnx_converters import CONVERTERS
+from tvm_neuron.frontend.onnx.batch import Batch, fix_reshape_target
+from tvm_neuron.frontend.onnx.converters import CONVERTERS, Node
 from tvm_neuron.frontend.origin import (
     OPERATORS_ATTR,
     OUTPUTS_ATTR,
@@ -114,7 +114,7 @@ class NodeByNodeImporter(ONNXGraphImporter):
             raise ModelError(f"operator '{origin.name}' ({origin.op}) can't be imported: {reason.strip()}") from error
 
     def _convert_operator(self, op_name: str, inputs: list[Any], attrs: dict[str, Any], opset: int) -> relax.Expr:
-        converted = CONVERTERS[op_name](self.bb, inputs, attrs) if op_name in CONVERTERS else None
+        converted = CONVERTERS[op_name](Node(self.bb, list(inputs), attrs, opset)) if op_name in CONVERTERS else None
         if converted is not None:
             return self.bb.normalize(converted)
         return super()._convert_operator(op_name, inputs, attrs, opset)
