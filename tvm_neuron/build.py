@@ -10,6 +10,7 @@ from tvm import relax
 
 from tvm_neuron.codegen import byoc
 from tvm_neuron.codegen.options import BuildOptions, build_options, current_options
+from tvm_neuron.codegen.worth import weigher
 from tvm_neuron.errors import CompileError, NeuronError
 from tvm_neuron.frontend.normalize import Params, normalize
 from tvm_neuron.frontend.origin import bindings_of, op_name
@@ -63,7 +64,7 @@ def lower(mod: tvm.IRModule, params: Params | None, options: BuildOptions) -> tv
     options.on_stage("normalise")
     mod = normalize(mod, params)
     options.on_stage("partition")
-    parts = partition(mod, byoc.scheduler(options))
+    parts = partition(mod, byoc.scheduler(options), weigher(options))
     if options.must_compile:
         check_must_compile(parts.placements)
     mod = run_codegen(parts, options)

@@ -24,6 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--target", default="inf1", help=f"{', '.join(CHIPS)} or a device description (.json)")
     precision.add_arguments(parser)
+    parser.add_argument(
+        "--minimum-segment-size",
+        type=int,
+        metavar="N",
+        help="keep parts of at least N operators on the NeuronCore; without it they are weighed by the time they gain",
+    )
     parser.add_argument("--must-compile", action="store_true", help="refuse operators on the CPU in a .so too")
     parser.add_argument(
         "--verbose",
@@ -52,7 +58,10 @@ def run(options: argparse.Namespace) -> None:
         on_stage(f"import {options.model}")
         mod, params = relay.frontend.from_onnx(options.model, shapes, dtypes or "float32")
         chosen = BuildOptions(
-            must_compile=options.must_compile or is_neff, on_stage=on_stage, **precision.as_build_options(options)
+            must_compile=options.must_compile or is_neff,
+            minimum_segment_size=options.minimum_segment_size,
+            on_stage=on_stage,
+            **precision.as_build_options(options),
         )
         try:
             library = relay.build(mod, target=_target(options.target), params=params, options=chosen)

@@ -40,6 +40,9 @@ class Device:
     dma_start_ns: int
     semaphores: int
     cores_per_chip: int
+    host_bytes_per_second: int  # of the link between host and device, one way
+    host_call_ns: int  # what one run costs before and after its transfers
+    host_operations_per_second: int  # of a CPU part: scalar operations
     sources: Mapping[str, str] = field(repr=False, compare=False)
 
     def __post_init__(self) -> None:

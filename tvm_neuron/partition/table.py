@@ -3,6 +3,8 @@
 No list of operators is kept by hand: what the plan places on the NeuronCore is what the patterns accept.
 """
 
+from collections.abc import Mapping
+
 import tvm
 from tvm import relax
 from tvm.relax.dpl import is_op, wildcard
@@ -14,29 +16,40 @@ from tvm_neuron.partition.plan import Plan
 ORIGIN_ATTR = "neuron.origin"
 """Attribute of a composite function: the encoded origin of its call."""
 
+NUMBER_ATTR = "neuron.number"
+"""Attribute of a composite function: the place of its call among the plan's decisions."""
+
 _ROOT = "root"
 
 
 def make_patterns(func: relax.Function, plan: Plan) -> list[FusionPattern]:
     """A pattern for each kind of call in `func` of which `plan` places at least one on the NeuronCore."""
+    numbers = {var: number for number, var in enumerate(plan.decisions)}
     kinds = {}
     for binding in bindings_of(func):
         if plan.is_on_neuroncore(binding.var):
             call = binding.value
             kinds[(call.op.name, len(call.args))] = call
-    return [_pattern(call, plan) for call in kinds.values()]
+    return [_pattern(call, plan, numbers) for call in kinds.values()]
 
 
-def _pattern(call: relax.Call, plan: Plan) -> FusionPattern:
+def _pattern(call: relax.Call, plan: Plan, numbers: Mapping[relax.Var, int]) -> FusionPattern:
     """`op(*, *, ...)`, accepted where the plan says so; the composite carries the origin, so equal ones stay apart."""
 
-    def is_accepted(context: PatternCheckContext) -> bool:
-        var = context.value_to_bound_var.get(context.annotated_expr[_ROOT])
-        return var is not None and plan.is_on_neuroncore(var)
+    found: dict[tvm.ir.Expr, int] = {}
 
-    def attributes(annotated: dict[str, tvm.ir.Expr]) -> dict[str, str]:
-        origin = origin_of(annotated[_ROOT])
-        return {ORIGIN_ATTR: origin.encode() if origin else ""}
+    def is_accepted(context: PatternCheckContext) -> bool:
+        root = context.annotated_expr[_ROOT]
+        var = context.value_to_bound_var.get(root)
+        if var is None or not plan.is_on_neuroncore(var):
+            return False
+        found[root] = numbers[var]
+        return True
+
+    def attributes(annotated: dict[str, tvm.ir.Expr]) -> dict[str, str | int]:
+        root = annotated[_ROOT]
+        origin = origin_of(root)
+        return {ORIGIN_ATTR: origin.encode() if origin else "", NUMBER_ATTR: found[root]}
 
     pattern = is_op(call.op.name)(*(wildcard() for _ in call.args))
     return FusionPattern(f"neuron.{op_name(call)}", pattern, {_ROOT: pattern}, is_accepted, attributes)
