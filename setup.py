@@ -48,7 +48,12 @@ setup(
     python_requires=">=3.11",
     packages=["tvm_neuron_schedules", *find_packages(include=["tvm_neuron", "tvm_neuron.*"])],
     package_dir={"tvm_neuron_schedules": "schedules"},
-    package_data={"tvm_neuron": ["py.typed"], "tvm_neuron.hw": ["chips/*.json"], "tvm_neuron.runtime": ["*.cc"]},
+    package_data={
+        "tvm_neuron": ["py.typed"],
+        "tvm_neuron.hw": ["chips/*.json"],
+        "tvm_neuron.operators": ["*.json"],
+        "tvm_neuron.runtime": ["*.cc"],
+    },
     ext_modules=[
         Extension(
             "tvm_neuron.runtime.libneuron_module",

@@ -1,34 +1,33 @@
-"""neuron-cc list-operators: the operators of a framework that can be compiled, and what they must keep."""
+"""neuron-cc list-operators: the operators of a framework, where they run, and under which conditions."""
 
 import argparse
 import json
-from typing import Any
 
 NAME = "list-operators"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
-    parser.add_argument("--framework", type=str.upper, choices=["ONNX"], default="ONNX")
+    known = ["ONNX", "RELAX", "PYTORCH", "TENSORFLOW", "MXNET", "XLA"]
+    parser.add_argument("--framework", type=str.upper, choices=known, default="ONNX")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Prints them, one a line; the notes are comments."""
-    from tvm_neuron.partition.operators import general_constraints, onnx_operators
+    """Prints them, one a line; where they run is in comments.
 
-    rows = [row.to_dict() for row in onnx_operators()]
+    Raises:
+        OptionError: the framework has no front door yet.
+    """
+    from tvm_neuron.operators import listing
+    from tvm_neuron.operators.manual import lines
+
+    found = listing(options.framework)
     if options.json:
-        print(json.dumps({"constraints": general_constraints(), "operators": rows}, indent=2))
+        print(json.dumps(found.to_dict(), indent=2))
         return
-    print(
-        "# An operator runs on the NeuronCore where all of this holds and a schedule fits its kernel, else on the CPU."
-    )
-    for constraint in general_constraints():
+    print(f"# Where forms of each operator run on {found.device}. On the NeuronCore, for all of them holds:")
+    for constraint in found.constraints:
         print(f"#   {constraint}")
-    for row in rows:
-        print("\n".join(_lines(row)))
-
-
-def _lines(row: dict[str, Any]) -> list[str]:
-    return [row["name"] + (" # CPU only" if row["where"] == "cpu" else ""), *(f"#   {note}" for note in row["notes"])]
+    for operator in found.operators:
+        print("\n".join([operator.name, *(f"#   {line}" for line in lines(operator))]))

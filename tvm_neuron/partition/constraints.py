@@ -3,6 +3,7 @@
 The docstring of a constraint is the manual's sentence and the template of the reason given when it is violated.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -88,6 +89,13 @@ FOLDABLE: tuple[Constraint, ...] = (is_operator, has_known_result_shape, is_lowe
 
 CONSTRAINTS: tuple[Constraint, ...] = (*FOLDABLE, has_supported_dtype)
 """What any other operator must be to run on a NeuronCore."""
+
+_PLACEHOLDER_CLAUSE = re.compile(r"[,;]? \(?[^,;(]*\{.*", re.DOTALL)
+
+
+def general_constraints() -> tuple[str, ...]:
+    """What every operator must keep to run on a NeuronCore: one sentence each."""
+    return tuple(_PLACEHOLDER_CLAUSE.sub("", constraint.__doc__ or "").rstrip(".") for constraint in CONSTRAINTS)
 
 
 def check(call: relax.Call, is_constant: IsConstant, constraints: Sequence[Constraint]) -> Verdict:
