@@ -9,7 +9,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ from rich.table import Table
 import tvm_neuron
 from tvm_neuron import relay
 from tvm_neuron.errors import NeuronError
+from tvm_neuron.frontend.onnx.checks import NeedsShapeError
+from tvm_neuron.frontend.onnx.needs import NeedsValueError
 
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 MOST_SECONDS = 60
@@ -34,12 +36,16 @@ TOLERANCE = 2e-2
 
 @dataclass(frozen=True)
 class Outcome:
-    """One case: `result` is passed, wrong, refused, crashed or hanging; `on_cpu` counts operators (-1: not built)."""
+    """One case: `result` is passed, wrong, refused, crashed or hanging; `on_cpu` counts operators (-1: not built).
+
+    `given` are the inputs whose values or shapes the runner had to give at compile time, as a user would have to.
+    """
 
     name: str
     result: str
     on_cpu: int
     reason: str
+    given: tuple[str, ...] = ()
 
 
 def run(wanted: Sequence[str] = ()) -> Iterator[Outcome]:
@@ -60,23 +66,58 @@ def _too_long(_signal: int, _frame: Any) -> None:
 
 
 def _outcome(case: TestCase) -> Outcome:
-    on_cpu = -1
+    on_cpu, given = -1, Given()
     signal.alarm(MOST_SECONDS)
     try:
         model, data_sets = _load(case)
-        mod, params = relay.frontend.from_onnx(model)
+        mod, params = _import(model, data_sets[0][0] if data_sets else (), given)
         library = relay.build(mod, target="neuron", params=params)
         on_cpu = len(tvm_neuron.report(library).placed("cpu"))
-        reason = next(filter(None, (_difference(library, *data) for data in data_sets)), "")
-        return Outcome(case.name, "wrong" if reason else "passed", on_cpu, reason)
+        reason = next(filter(None, (_difference(library, model, given, *data) for data in data_sets)), "")
+        return Outcome(case.name, "wrong" if reason else "passed", on_cpu, reason, given.names)
     except _TooLongError:
-        return Outcome(case.name, "hanging", on_cpu, f"more than {MOST_SECONDS} s")
+        return Outcome(case.name, "hanging", on_cpu, f"more than {MOST_SECONDS} s", given.names)
     except NeuronError as error:
-        return Outcome(case.name, "refused", on_cpu, str(error))
+        return Outcome(case.name, "refused", on_cpu, str(error), given.names)
     except Exception as error:
-        return Outcome(case.name, "crashed", on_cpu, f"{type(error).__name__}: {error}")
+        return Outcome(case.name, "crashed", on_cpu, f"{type(error).__name__}: {error}", given.names)
     finally:
         signal.alarm(0)
+
+
+@dataclass
+class Given:
+    """What the import was told about inputs: shapes that the model leaves open, values that its shapes depend on."""
+
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    values: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The inputs concerned."""
+        return tuple(sorted({*self.shapes, *self.values}))
+
+
+def _import(model: onnx.ModelProto, inputs: Sequence[Any], given: Given) -> Any:
+    """The imported model; what the importer asks for, and only that, is given from the test's data."""
+    data = dict(zip(_input_names(model), inputs, strict=False))
+    while True:
+        try:
+            return relay.frontend.from_onnx(model, shape=given.shapes, values=given.values)
+        except NeedsShapeError as error:
+            if not isinstance(data.get(error.input), np.ndarray) or error.input in given.shapes:
+                raise
+            given.shapes[error.input] = data[error.input].shape
+        except NeedsValueError as error:
+            if error.inputs <= set(given.values):
+                raise
+            given.values |= {name: np.asarray(data[name]) for name in error.inputs}
+            given.shapes = {name: shape for name, shape in given.shapes.items() if name not in given.values}
+
+
+def _input_names(model: onnx.ModelProto) -> list[str]:
+    initializers = {proto.name for proto in model.graph.initializer}
+    return [value.name for value in model.graph.input if value.name not in initializers]
 
 
 def _load(case: TestCase) -> tuple[onnx.ModelProto, Sequence[tuple[Sequence[Any], Sequence[Any]]]]:
@@ -92,11 +133,14 @@ def _tensors(folder: Path, kind: str) -> list[np.ndarray]:
     return [numpy_helper.to_array(onnx.TensorProto.FromString(file.read_bytes())) for file in files]
 
 
-def _difference(library: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> str:
+def _difference(
+    library: Any, model: onnx.ModelProto, given: Given, inputs: Sequence[Any], outputs: Sequence[Any]
+) -> str:
     """What is wrong with the outputs, "" if nothing is."""
     executor = relay.graph_executor.GraphModule(library["default"](tvm.cpu()))
-    for number, value in enumerate(inputs):
-        executor.set_input(number, np.asarray(value))
+    for name, value in zip(_input_names(model), inputs, strict=False):
+        if name not in given.values:
+            executor.set_input(name, np.asarray(value))
     executor.run()
     for number, value in enumerate(outputs):
         actual, expected = executor.get_output(number).numpy(), np.asarray(value)
@@ -117,10 +161,13 @@ def main() -> None:
     arguments = parser.parse_args()
     begin = time.perf_counter()
     found = list(run(arguments.names))
-    counts = Counter((outcome.result, outcome.on_cpu == 0) for outcome in found)
+    counts = Counter((outcome.result, bool(outcome.given), outcome.on_cpu == 0) for outcome in found)
     table = Table("result", "all on the NeuronCore", "else", title=f"{len(found)} cases of onnx {onnx.__version__}")
     for result in ("passed", "wrong", "refused", "crashed", "hanging"):
-        table.add_row(result, str(counts[result, True]), str(counts[result, False]))
+        for given, label in ((False, ""), (True, ", inputs' values or shapes given at compile time")):
+            on_core, elsewhere = counts[result, given, True], counts[result, given, False]
+            if not given or on_core or elsewhere:
+                table.add_row(result + label, str(on_core), str(elsewhere))
     console = Console()
     for outcome in found:
         if outcome.result not in ("passed", "refused"):

@@ -106,7 +106,7 @@ def test_data_dependent_shapes_stay_on_the_cpu() -> None:
     assert rows["nonzero"].reason == "The size of its result does not depend on the data, as that of nonzero does"
 
 
-def test_a_model_with_a_branch_stays_on_the_cpu_and_says_so() -> None:
+def test_of_a_branch_that_data_decide_both_sides_are_computed() -> None:
     def branch(op: str) -> onnx.GraphProto:
         output = helper.make_tensor_value_info(op, TensorProto.FLOAT, [4])
         return helper.make_graph([helper.make_node(op, ["e"], [op])], op, [], [output])
@@ -118,8 +118,30 @@ def test_a_model_with_a_branch_stays_on_the_cpu_and_says_so() -> None:
         helper.make_node("If", ["c"], ["y"], name="if", then_branch=branch("Relu"), else_branch=branch("Neg")),
     ]
     part = cut(make_model(nodes, {"x": [4]}, ["y"]))
+    listed = [row.name for row in part.placements]
+    assert listed == ["exp", "max", "cast", "if", "if.then_branch/Relu_0", "if.else_branch/Neg_0"]
+    where = {row.name: row.where for row in part.placements}
+    assert where["if.then_branch/Relu_0"] == where["if.else_branch/Neg_0"] == "neuroncore"
+
+
+def test_a_relax_module_with_a_branch_stays_on_the_cpu_and_says_so() -> None:
+    mod = tvm.script.from_source(
+        """
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((4,), "float32"), c: R.Tensor((), "bool")) -> R.Tensor((4,), "float32"):
+        e = R.exp(x)
+        if c:
+            y = R.nn.relu(e)
+        else:
+            y = R.negative(e)
+        return y
+"""
+    )
+    part = partition(normalize(mod))
     assert names(part) == ["main"]
-    reasons = {row.name: row.reason for row in part.placements}
+    reasons = {row.op: row.reason for row in part.placements}
     assert reasons["exp"] == "The model has a branch that data decides (If), so all of it is compiled for the CPU"
     assert reasons["if"] == "its branch is chosen by data"
 

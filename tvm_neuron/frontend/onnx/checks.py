@@ -1,16 +1,35 @@
 """What a model file must be before it is imported; each check raises one ModelError that says what to do."""
 
 import os
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
+from numpy.typing import ArrayLike
+from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
 
 from tvm_neuron.errors import ModelError
+from tvm_neuron.frontend.onnx.converters import CONVERTERS
+from tvm_neuron.frontend.onnx.functions import has_body
+from tvm_neuron.frontend.onnx.graphs import real_inputs
+from tvm_neuron.frontend.onnx.recurrent import RECURRENT
+from tvm_neuron.frontend.onnx.sequences import SEQUENCE_OPERATORS
 
 _INTEGERS = tuple(f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))
-_SUPPORTED = ("FLOAT", "FLOAT16", "BFLOAT16", *_INTEGERS, "BOOL")
+_SUPPORTED = ("FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE", *_INTEGERS, "BOOL")
+_NUMPY_NAMES = {"FLOAT": "float32", "DOUBLE": "float64"}
+_RESOLVED = {"Constant", "If", "Loop", "Scan"}
 _SUPPORTED_TYPES = {getattr(onnx.TensorProto, name) for name in _SUPPORTED}
+
+
+class NeedsShapeError(ModelError):
+    """The shape of an input must be given; `input` names it."""
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message)
+        self.input = name
 
 
 def load_model(model: onnx.ModelProto | str | os.PathLike[str]) -> onnx.ModelProto:
@@ -60,7 +79,7 @@ def check_given_dtypes(graph: onnx.GraphProto, dtype: str | dict[str, str]) -> d
     """The dtypes given for inputs by name; a string for all of them changes nothing, since ONNX inputs have one."""
     given = dtype if isinstance(dtype, dict) else {}
     names = [value.name for value in real_inputs(graph)]
-    supported = {"float32" if name == "FLOAT" else name.lower() for name in _SUPPORTED}
+    supported = {_NUMPY_NAMES.get(name, name.lower()) for name in _SUPPORTED}
     for name, found in [*given.items(), *([("all", dtype)] if isinstance(dtype, str) else [])]:
         if name not in names and isinstance(dtype, dict):
             raise ModelError(f"dtype is given for '{name}', but the model's inputs are: {', '.join(names)}")
@@ -87,41 +106,85 @@ def check_wiring(graph: onnx.GraphProto) -> None:
             raise ModelError(f"output '{value.name}' is made by no operator of the model")
 
 
-def real_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
-    """The inputs without the initializers, which models of IR version 3 list as inputs too."""
-    initializers = {proto.name for proto in graph.initializer}
-    return [value for value in graph.input if value.name not in initializers]
+def check_values(graph: onnx.GraphProto, values: Mapping[str, ArrayLike] | None) -> dict[str, np.ndarray]:
+    """The values given for inputs, as arrays of the inputs' dtypes."""
+    inputs = {value.name: value for value in real_inputs(graph)}
+    found = {}
+    for name, given in (values or {}).items():
+        if name not in inputs:
+            raise ModelError(f"a value is given for '{name}', but the model's inputs are: {', '.join(inputs)}")
+        tensor = inputs[name].type.tensor_type
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        array = np.asarray(given)
+        if not np.can_cast(array.dtype, dtype, "same_kind"):
+            raise ModelError(f"the value given for '{name}' has dtype {array.dtype}; the model wants {dtype}")
+        if tensor.HasField("shape"):
+            dims = [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
+            if len(dims) != array.ndim or any(d not in (None, n) for d, n in zip(dims, array.shape, strict=True)):
+                wanted = [dim if dim is not None else "?" for dim in dims]
+                raise ModelError(
+                    f"the value given for '{name}' has shape {list(array.shape)}; the model wants {wanted}"
+                )
+        found[name] = array.astype(dtype)
+    return found
 
 
-def check_shapes(graph: onnx.GraphProto, shape: dict[str, tuple[int, ...]] | None) -> dict[str, tuple[int, ...]]:
-    """The static shape of every input: from `shape` where given there, else from the model."""
+def check_operators(model: onnx.ModelProto, opset: int) -> None:
+    """Every operator, also of subgraphs, has a converter or a body; all that have none are named at once."""
+    known = set(_get_convert_map()) | set(CONVERTERS) | set(SEQUENCE_OPERATORS) | set(RECURRENT) | _RESOLVED
+    own = {function.name for function in model.functions}
+    nodes = [*model.graph.node, *(node for function in model.functions for node in function.node)]
+    unknown = sorted({n.op_type for n in _with_inner(nodes) if n.op_type not in known | own and not has_body(n, opset)})
+    if unknown:
+        raise ModelError(f"the model holds operators that can't be imported: {', '.join(unknown)}")
+
+
+def _with_inner(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _with_inner(attribute.g.node)
+
+
+def check_shapes(
+    graph: onnx.GraphProto, shape: dict[str, tuple[int, ...]] | None, known: Mapping[str, np.ndarray]
+) -> dict[str, tuple[int, ...]]:
+    """The static shape of every input that is not `known`: from `shape` where given there, else from the model."""
     given = {name: tuple(int(dim) for dim in dims) for name, dims in (shape or {}).items()}
     inputs = real_inputs(graph)
     names = [value.name for value in inputs]
     if unknown := sorted(set(given) - set(names)):
         raise ModelError(f"shape is given for '{unknown[0]}', but the model's inputs are: {', '.join(names)}")
-    return {value.name: _static_shape(value, given.get(value.name)) for value in inputs}
+    return {value.name: _static_shape(value, given.get(value.name)) for value in inputs if value.name not in known}
 
 
 def _static_shape(value: onnx.ValueInfoProto, given: tuple[int, ...] | None) -> tuple[int, ...]:
+    if not value.type.HasField("tensor_type"):
+        kind = value.type.WhichOneof("value")
+        raise ModelError(f"input '{value.name}' is a {str(kind).removesuffix('_type')}; only tensors can be inputs")
     has_rank = value.type.tensor_type.HasField("shape")
     dims = list(value.type.tensor_type.shape.dim)
     if given is not None:
         if has_rank and len(given) != len(dims):
             raise ModelError(f"input '{value.name}' has {len(dims)} axes, but the given shape {given} has {len(given)}")
-        if any(dim < 1 for dim in given):
-            raise ModelError(f"input '{value.name}': the given shape {given} must hold sizes of at least 1")
+        if any(dim < 0 for dim in given):
+            raise ModelError(f"input '{value.name}': the given shape {given} must hold sizes of at least 0")
         return given
     if not has_rank:
-        raise ModelError(f"input '{value.name}' has no shape in the model; give it: shape={{'{value.name}': (1, ...)}}")
+        raise NeedsShapeError(
+            f"input '{value.name}' has no shape in the model; give it: shape={{'{value.name}': (1, ...)}}", value.name
+        )
     for axis, dim in enumerate(dims):
-        if not dim.HasField("dim_value") or dim.dim_value < 1:
+        if not dim.HasField("dim_value") or dim.dim_value < 0:
             label = f"'{dim.dim_param}' " if dim.dim_param else ""
             example = tuple(d.dim_value if d.dim_value > 0 else 1 for d in dims)
+            sizes = list(example)
             dtype = onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
-            raise ModelError(
+            raise NeedsShapeError(
                 f"input '{value.name}' has the dynamic dimension {label}at axis {axis}; "
                 f"give its size: shape={{'{value.name}': {example}}}, "
-                f'or on the command line --io-config \'{{"inputs": {{"{value.name}": [{list(example)}, "{dtype}"]}}}}\''
+                f'or on the command line --io-config \'{{"inputs": {{"{value.name}": [{sizes}, "{dtype}"]}}}}\'',
+                value.name,
             )
     return tuple(int(dim.dim_value) for dim in dims)

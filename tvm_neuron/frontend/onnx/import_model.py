@@ -1,17 +1,19 @@
 """ONNX models: `from_onnx`, with the signature of TVM 0.18's `relay.frontend.from_onnx`."""
 
 import os
+from collections.abc import Mapping
 
+import numpy as np
 import onnx
 import tvm
-from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
+from numpy.typing import ArrayLike
 from tvm_ffi import Array
 
-from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.onnx import checks
 from tvm_neuron.frontend.onnx.batch import Batch
-from tvm_neuron.frontend.onnx.importer import NodeByNodeImporter
-from tvm_neuron.frontend.onnx.pitfalls import check_pitfalls
+from tvm_neuron.frontend.onnx.functions import model_functions
+from tvm_neuron.frontend.onnx.graphs import real_inputs
+from tvm_neuron.frontend.onnx.importer import Importer
 
 Params = dict[str, tvm.runtime.Tensor]
 
@@ -22,48 +24,51 @@ def from_onnx(
     dtype: str | dict[str, str] = "float32",
     opset: int | None = None,
     freeze_params: bool = True,
+    *,
+    values: Mapping[str, ArrayLike] | None = None,
 ) -> tuple[tvm.IRModule, Params]:
     """Import an ONNX model (or the file at a path) as a Relax module and its weights.
 
     `shape` gives inputs their sizes: needed for dynamic ones, and allowed for fixed ones, to change the batch.
     `dtype` as a dictionary overrides the dtype of inputs; a string changes nothing, since ONNX inputs have one.
     `opset` reads the model under another version of the default operator set than it states.
+    `values` gives inputs their values, needed where a shape or a number of iterations depends on one (axes, sizes,
+    trip counts); such an input is no input of the result any more.
 
     Returns `(mod, params)`. `mod["main"]` takes the model's inputs and then its weights, `params` holds the weights
     by name; they are nowhere in the printed module. With `freeze_params` (the default) `main` also refers to them in
     its attribute `params`, so that building needs no `params=`; without it they are inputs until someone binds them.
 
     Raises ModelError: not an ONNX file, unknown opset, operators that read what nothing makes, dynamic shape,
-    unsupported dtype or operator, a form of an operator that would come out wrong.
+    unsupported dtype or operator, a form of an operator that would come out wrong; NeedsValueError, a ModelError:
+    the value of an input must be given.
     """
     proto = checks.load_model(model)
     version = checks.check_opset(proto, opset)
     graph = proto.graph
     checks.check_wiring(graph)
     checks.check_dtypes(graph)
-    shapes = checks.check_shapes(graph, shape)
-    _check_operators(graph)
-    check_pitfalls(graph)
+    known = checks.check_values(graph, values)
+    shapes = checks.check_shapes(graph, shape, known)
+    checks.check_operators(proto, version)
     dtypes = checks.check_given_dtypes(graph, dtype)
-    mod, params = NodeByNodeImporter(shapes, dtypes, _changed_batch(graph, shapes)).import_graph(graph, version)
+    importer = Importer(shapes, dtypes, known, _changed_batch(graph, shapes, known), model_functions(proto))
+    mod, params = importer.import_graph(graph, version)
     if freeze_params:
         mod["main"] = mod["main"].with_attr("params", Array(params.values()))
     return mod, params
 
 
-def _check_operators(graph: onnx.GraphProto) -> None:
-    known = set(_get_convert_map()) | {"If", "Constant"}
-    unknown = sorted({node.op_type for node in graph.node} - known)
-    if unknown:
-        raise ModelError(f"the model holds operators that can't be imported: {', '.join(unknown)}")
-
-
-def _changed_batch(graph: onnx.GraphProto, shapes: dict[str, tuple[int, ...]]) -> Batch | None:
+def _changed_batch(
+    graph: onnx.GraphProto, shapes: dict[str, tuple[int, ...]], known: dict[str, np.ndarray]
+) -> Batch | None:
     """The change of batch size that the given shapes ask for, if all changed inputs ask for the same one."""
     changes = set()
     names = set()
-    for value in checks.real_inputs(graph):
+    for value in real_inputs(graph):
         dims = value.type.tensor_type.shape.dim
+        if value.name in known:
+            continue
         new = shapes[value.name]
         if dims and new and dims[0].dim_value > 0:
             names.add(value.name)

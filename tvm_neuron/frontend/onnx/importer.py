@@ -1,146 +1,352 @@
-"""TVM's ONNX importer, one node at a time, so that each Relax call knows the ONNX node it came from."""
+"""The ONNX graph into a Relax function, node by node, so that each Relax call knows the node it came from.
+
+What is known at compile time (shapes, small constants, sequences, trip counts) is resolved on the way: such nodes
+leave no trace but a constant. Other nodes go, in this order, to our own converters, to the operator's body in the
+ONNX standard, or to TVM's converter.
+"""
 
 import contextlib
 import io
 import math
-from types import SimpleNamespace
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 import tvm
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 from tvm import relax
-from tvm.relax.frontend.onnx.onnx_frontend import ONNXGraphImporter
+from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map, onnx_input
 
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.match_cast import unnest_match_casts
 from tvm_neuron.frontend.onnx.batch import Batch, fix_reshape_target
+from tvm_neuron.frontend.onnx.control_flow import select_branch, unroll_loop, unroll_scan
 from tvm_neuron.frontend.onnx.converters import CONVERTERS, Node
-from tvm_neuron.frontend.origin import (
-    OPERATORS_ATTR,
-    OUTPUTS_ATTR,
-    Origin,
-    bindings_of,
-    rewrite_bindings,
-    with_origin,
+from tvm_neuron.frontend.onnx.evaluate import evaluate, is_evaluated
+from tvm_neuron.frontend.onnx.functions import Functions, body_of, bound_body, has_body
+from tvm_neuron.frontend.onnx.graphs import (
+    node_origins,
+    read_names,
+    real_inputs,
+    types_of,
+    without_unread_outputs,
 )
+from tvm_neuron.frontend.onnx.needs import needs_values, value_operands
+from tvm_neuron.frontend.onnx.pitfalls import pitfall, prefers_body
+from tvm_neuron.frontend.onnx.recurrent import RECURRENT
+from tvm_neuron.frontend.onnx.sequences import SEQUENCE_OPERATORS
+from tvm_neuron.frontend.onnx.values import Known, Scopes, Value, shape_of
+from tvm_neuron.frontend.origin import OPERATORS_ATTR, OUTPUTS_ATTR, Origin, bindings_of, rewrite_bindings, with_origin
 
 _LARGEST_EMBEDDED_ELEMS = 16
-"""Initializers up to this size are embedded as constants: operators read them as attributes (pads, axes, scales)."""
+"""Floating initializers up to this size are embedded as constants: operators read them as attributes (axes, scales)."""
+
+_OWN_OPSET = 18
+"""Nodes that the importer itself makes are written in this operator set."""
 
 
-def node_origins(nodes: list[onnx.NodeProto]) -> list[Origin]:
-    """One origin per node; nodes without a name, or with one already taken, are named `<op type>_<index>`."""
-    taken: set[str] = set()
-    origins = []
-    for index, node in enumerate(nodes):
-        name = node.name if node.name and node.name not in taken else f"{node.op_type}_{index}"
-        while name in taken:
-            name += "_"
-        taken.add(name)
-        origins.append(Origin(name, node.op_type))
-    return origins
+class Importer:
+    """One import. Parameters: the static `shapes` and the `dtypes` of the inputs, `known` values of some of them,
+    `batch` the change of the batch size if the caller made one, and the model's own `functions`.
 
-
-class NodeByNodeImporter(ONNXGraphImporter):
-    """Imports a graph and tags every call with its node.
-
-    Parameters: `shapes` and `dtypes` by input name, `batch` the change of the batch size if the caller made one.
-    Weights (floating initializers of more than 16 elements) become inputs of `main` after the model's own;
-    all other initializers are embedded, since operators read them at compile time.
+    Weights (floating initializers of more than 16 elements) become inputs of `main` after the model's own.
     """
 
-    def __init__(self, shapes: dict[str, tuple[int, ...]], dtypes: dict[str, str], batch: Batch | None) -> None:
-        super().__init__(shapes, dtypes, keep_params_in_input=True, sanitize=False)
+    def __init__(
+        self,
+        shapes: dict[str, tuple[int, ...]],
+        dtypes: dict[str, str],
+        known: dict[str, np.ndarray],
+        batch: Batch | None,
+        functions: Functions,
+    ) -> None:
+        self._bb = relax.BlockBuilder()
+        self._shapes = shapes
+        self._dtypes = dtypes
+        self._given = known
         self._batch = batch
+        self._functions = functions
+        self._scopes = Scopes()
         self._operators: list[Origin] = []
         self._ends: dict[relax.Var, Origin] = {}
-        self._known: set[relax.Var] = set()
+        self._bound: set[relax.Var] = set()
         self._weights: dict[str, tvm.runtime.Tensor] = {}
+        self._weight_vars: dict[str, tuple[relax.Var, tvm.runtime.Tensor]] = {}
+        self._made = 0
 
     def import_graph(self, graph: onnx.GraphProto, opset: int) -> tuple[tvm.IRModule, dict[str, tvm.runtime.Tensor]]:
         """The module, whose `main` takes the inputs and then the weights, and the weights by name."""
-        self._operators = node_origins(list(graph.node))
-        mod = self.from_onnx(graph, opset)
-        main = self._tag(unnest_match_casts(mod["main"]))
+        self._bind_initializers(graph)
+        inputs = self._bind_inputs(graph)
+        variables = [*inputs, *(var for var, _ in self._weight_vars.values())]
+        self._bound = set(variables)
+        with self._bb.function("main", params=variables):
+            with self._bb.dataflow():
+                self._walk(graph.node, [output.name for output in graph.output], opset, None, "")
+                results = [self._output(value.name) for value in graph.output]
+                result = self._bb.emit_output(results[0] if len(results) == 1 else relax.Tuple(results))
+            self._bb.emit_func_output(result)
+        mod = self._bb.get()
         attrs = {
+            "num_input": len(inputs),
             OPERATORS_ATTR: [origin.encode() for origin in self._operators],
             OUTPUTS_ATTR: [output.name for output in graph.output],
         }
-        mod["main"] = main.without_attr("params").with_attrs(attrs)
+        mod["main"] = self._tag(unnest_match_casts(mod["main"])).with_attrs(attrs)
         return mod, self._weights
 
-    def _parse_graph_initializers(self, graph: onnx.GraphProto) -> None:
-        read = {name for node in graph.node for name in node.input} | {output.name for output in graph.output}
+    def _bind_initializers(self, graph: onnx.GraphProto) -> None:
+        read = read_names(graph.node) | {output.name for output in graph.output}
         for proto in graph.initializer:
-            if proto.name not in read:
-                self._nodes[proto.name] = relax.const(0)
-                continue
-            array = numpy_helper.to_array(proto)
-            tensor = tvm.runtime.tensor(array)
-            is_floating = array.dtype.kind == "f" or array.dtype.name == "bfloat16"
-            if not is_floating or math.prod(array.shape) <= _LARGEST_EMBEDDED_ELEMS:
-                self._nodes[proto.name] = relax.const(tensor)
-                continue
-            var = self._new_var(proto.name, shape=array.shape, dtype=array.dtype.name)
-            self._nodes[proto.name] = var
-            self._params[proto.name] = (var, tensor)
-            self._weights[proto.name] = tensor
+            if proto.name in read:
+                self._bind_array(proto.name, numpy_helper.to_array(proto), is_weight=True)
 
-    def _parse_graph_input(self, graph: onnx.GraphProto) -> None:
-        super()._parse_graph_input(graph)
-        for name in self._params:  # models of IR version 3 list their initializers as inputs too
-            self._inputs.pop(name, None)
+    def _bind_array(self, name: str, array: np.ndarray, is_weight: bool) -> None:
+        is_floating = array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+        if not is_weight or not is_floating or array.size <= _LARGEST_EMBEDDED_ELEMS:
+            self._scopes.bind(name, Known(array), frozenset())
+            return
+        tensor = tvm.runtime.tensor(array)
+        var = relax.Var(name, relax.TensorType(array.shape, array.dtype.name))
+        self._weights[name] = tensor
+        self._weight_vars[name] = (var, tensor)
+        self._scopes.bind(name, var, frozenset())
 
-    def _construct_nodes(self, graph: onnx.GraphProto) -> None:
-        self._known = {value for value in self._nodes.values() if isinstance(value, relax.Var)}
-        for node, origin in zip(graph.node, self._operators, strict=True):
+    def _bind_inputs(self, graph: onnx.GraphProto) -> list[relax.Var]:
+        """The inputs of `main`; those that are known or hold no elements are constants, the latter inputs as well."""
+        variables = []
+        for value in real_inputs(graph):
+            if value.name in self._given:
+                self._scopes.bind(value.name, Known(self._given[value.name]), frozenset())
+                continue
+            shape = self._shapes[value.name]
+            elem_type = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+            dtype = self._dtypes.get(value.name, elem_type.name)
+            variables.append(relax.Var(value.name, relax.TensorType(shape, dtype)))
+            is_empty = math.prod(shape) == 0
+            bound = Known(np.zeros(shape, elem_type)) if is_empty else variables[-1]
+            self._scopes.bind(value.name, bound, frozenset([value.name]))
+        return variables
+
+    def _output(self, name: str) -> relax.Expr:
+        value = self._scopes[name]
+        if isinstance(value, Known):
+            return value.expr
+        if isinstance(value, relax.Expr):
+            return value
+        kind = "an empty optional" if value is None else f"a sequence of {len(value)}"
+        raise ModelError(f"output '{name}' is {kind}; only tensors can be outputs")
+
+    def _walk(
+        self, nodes: Iterable[onnx.NodeProto], wanted: Sequence[str], opset: int, outer: Origin | None, suffix: str
+    ) -> None:
+        """Import `nodes` in order. They belong to `outer`, or are operators of their own, named with `suffix`."""
+        nodes = list(nodes)
+        origins = [outer] * len(nodes) if outer is not None else node_origins(nodes, suffix)
+        read = read_names(nodes) | set(wanted)
+        for node, origin in zip(nodes, origins, strict=True):
+            assert origin is not None
             if self._batch is not None:
                 node = self._fix_batch(node, origin)
-            self._construct_node(node, origin)
-            for name in node.output:
-                self._emit_output(name, origin)
+            try:
+                self._import(without_unread_outputs(node, read), origin, opset, is_whole=outer is None)
+            except ModelError as error:
+                if str(error).startswith(("operator '", "the model")):
+                    raise
+                raise ModelError(f"operator '{origin.name}' ({origin.op}) can't be imported: {error}") from error
 
-    def _construct_node(self, node: onnx.NodeProto, origin: Origin) -> None:
+    def _import(self, node: onnx.NodeProto, origin: Origin, opset: int, is_whole: bool) -> None:
+        """Bind the node's outputs."""
+        operands = [self._scopes[name] for name in node.input]
+        if is_whole:
+            self._operators.append(origin)
+        needs = self._scopes.needs(*read_names([node]))
+        results = self._resolved(node, operands, origin, opset, is_whole)
+        if results is None:
+            for name in value_operands(node):
+                if self._scopes.known(name) is None and self._can_be_given(self._scopes.needs(name)):
+                    raise needs_values(origin, name, self._scopes.needs(name))
+            body = self._body(node, operands, opset)
+            if body is not None:
+                self._expand(node, body, origin, opset)
+                return
+            results = self._converted(node, operands, opset)
+        for name, value in zip(node.output, results, strict=False):
+            self._bind(name, value, origin, needs)
+
+    def _bind(self, name: str, value: Value, origin: Origin, needs: frozenset[str]) -> None:
+        if isinstance(value, tvm.ir.GenericConst) and math.prod(value.ty.shape or [1]) <= _LARGEST_EMBEDDED_ELEMS:
+            value = Known(value.value.numpy())
+        if isinstance(value, relax.Call | relax.TupleGetItem) and isinstance(value.ty, relax.TensorType):
+            value = self._bb.emit(value)
+        if isinstance(value, relax.Var) and value not in self._bound:
+            self._bound.add(value)
+            self._ends[value] = origin
+        shape = shape_of(value) if isinstance(value, relax.Var) else None
+        if shape is not None and 0 in shape:
+            value = Known(np.zeros(shape, helper.tensor_dtype_to_np_dtype(_elem_type(value))))
+        self._scopes.bind(name, value, needs)
+
+    def _can_be_given(self, inputs: frozenset[str]) -> bool:
+        """Whether these are inputs of the kind that says how, not what: numbers and short lists of them."""
+        return bool(inputs) and all(len(self._shapes[name]) <= 1 for name in inputs)
+
+    def _resolved(
+        self, node: onnx.NodeProto, operands: list[Value], origin: Origin, opset: int, is_whole: bool
+    ) -> list[Value] | None:
+        """The outputs of a node that is resolved at import; None for any other."""
+        op = node.op_type
+        if op == "Constant":
+            return [_constant(node)]
+        if op in ("Shape", "Size") and shape_of(operands[0]) is not None:
+            results = evaluate(node, [np.broadcast_to(np.zeros((), bool), shape_of(operands[0]) or ())], opset)
+            assert results is not None
+            return [Known(result) for result in results]
+        if op in ("If", "Loop", "Scan"):
+            return self._control_flow(node, operands, origin, opset, is_whole)
+        if op in SEQUENCE_OPERATORS and node.domain in ("", "ai.onnx"):
+            missing = [name for name in value_operands(node) if self._scopes.known(name) is None]
+            if missing:
+                raise needs_values(origin, missing[0], self._scopes.needs(missing[0]))
+            return [SEQUENCE_OPERATORS[op](node, operands, self._maker(origin))]
+        if op == "Identity":
+            return operands
+        if op in RECURRENT:
+            return RECURRENT[op](node, operands, self._maker(origin))
+        arrays = [value.array if isinstance(value, Known) else None for value in operands]
+        is_known = all(array is not None or value is None for array, value in zip(arrays, operands, strict=True))
+        if is_known and (node.domain, op) not in self._functions and is_evaluated(node, arrays):
+            results = evaluate(node, arrays, opset)
+            return None if results is None else [Known(result) for result in results]
+        return None
+
+    def _control_flow(
+        self, node: onnx.NodeProto, operands: list[Value], origin: Origin, opset: int, is_whole: bool
+    ) -> list[Value]:
+        for name in value_operands(node):
+            if self._scopes.known(name) is None and self._can_be_given(self._scopes.needs(name)):
+                raise needs_values(origin, name, self._scopes.needs(name))
+
+        def run(graph: onnx.GraphProto, values: list[Value], suffix: str) -> list[Value]:
+            with self._scopes.inner():
+                for proto in graph.initializer:
+                    self._bind_array(proto.name, numpy_helper.to_array(proto), is_weight=False)
+                needs = self._scopes.needs(*node.input)
+                for formal, value in zip(graph.input, values, strict=True):
+                    self._scopes.bind(formal.name, value, needs)
+                inner = None if is_whole else origin
+                names = [output.name for output in graph.output]
+                self._walk(graph.node, names, opset, inner, f"{origin.name}{suffix}/")
+                return [self._scopes[name] for name in names]
+
+        make = self._maker(origin)
+        match node.op_type:
+            case "If":
+                return select_branch(node, operands, run, make)
+            case "Loop":
+                return unroll_loop(node, operands, run, make)
+            case _:
+                return unroll_scan(node, operands, run, make, opset)
+
+    def _maker(self, origin: Origin) -> Any:
+        """Makes further nodes of the operator `origin`."""
+
+        def make(op: str, operands: list[Value], **attributes: Any) -> Value:
+            self._made += 1
+            result = f"neuron.{self._made}"
+            names = [f"{result}.{index}" if value is not None else "" for index, value in enumerate(operands)]
+            node = helper.make_node(op, names, [result], **attributes)
+            needs = frozenset[str]()
+            for name, value in zip(names, operands, strict=True):
+                self._scopes.bind(name, value, needs)
+            self._import(node, origin, _OWN_OPSET, is_whole=False)
+            return self._scopes[node.output[0]]
+
+        return make
+
+    def _body(self, node: onnx.NodeProto, operands: list[Value], opset: int) -> onnx.FunctionProto | None:
+        """The function that the node stands for, where it has to be expanded."""
+        if (node.domain, node.op_type) in self._functions:
+            return self._functions[node.domain, node.op_type]
+        if node.op_type in CONVERTERS or not has_body(node, opset):
+            return None
+        if node.op_type in _get_convert_map() and not prefers_body(node) and not pitfall(node, self._scopes.known):
+            return None
+        return body_of(node, types_of(operands), opset)
+
+    def _expand(self, node: onnx.NodeProto, body: onnx.FunctionProto, origin: Origin, opset: int) -> None:
+        versions = {entry.domain: entry.version for entry in body.opset_import}
+        inner_opset = versions.get("", versions.get("ai.onnx", opset))
+        given = dict(zip(body.input, node.input, strict=False))
+        bound = {name: self._scopes[given.get(name, "")] for name in body.input}
+        needs = {name: self._scopes.needs(given.get(name, "")) for name in body.input}
+        with self._scopes.inner(isolated=True):
+            for name, value in bound.items():
+                self._scopes.bind(name, value, needs[name])
+            self._walk(bound_body(body, node, opset), list(body.output), inner_opset, origin, "")
+            results = [self._scopes[name] for name in body.output]
+            reached = [self._scopes.needs(name) for name in body.output]
+        for name, value, needed in zip(node.output, results, reached, strict=False):
+            self._scopes.bind(name, value, needed)
+
+    def _converted(self, node: onnx.NodeProto, operands: list[Value], opset: int) -> list[Value]:
+        """The outputs by a converter of ours or TVM's."""
+        if any(isinstance(value, list) for value in operands):
+            raise ModelError("it takes a sequence, which only operators on sequences can")
+        inputs = onnx_input([value.expr if isinstance(value, Known) else value for value in operands])
+        attrs = _attributes(node)
+        if node.op_type in CONVERTERS:
+            converted = CONVERTERS[node.op_type](Node(self._bb, list(inputs), attrs, opset, len(node.output)))
+            if converted is not None:
+                return self._outputs(self._bb.normalize(converted), len(node.output))
+        reason = pitfall(node, self._scopes.known)
+        if reason:
+            raise ModelError(f"{reason}; TVM's importer would compute it wrongly")
+        return self._outputs(self._by_tvm(node, inputs, attrs, opset), len(node.output))
+
+    def _by_tvm(self, node: onnx.NodeProto, inputs: Any, attrs: dict[str, Any], opset: int) -> relax.Expr:
+        attrs["tvm_custom"] = {"name": node.name, "num_outputs": len(node.output)}
+        if node.op_type not in _get_convert_map():
+            raise ModelError("no converter knows the operator")
+        is_on_shape = any(isinstance(v, relax.Expr) and isinstance(v.ty, relax.ShapeType) for v in inputs)
+        if is_on_shape and node.op_type not in _ON_SHAPES:
+            raise ModelError("it computes with a size that only the data tell")
+        convert = _get_convert_map()[node.op_type].get_converter(opset)
+        lookup = [{}, self._weight_vars]
         printed = io.StringIO()  # TVM prints the operands, weights and all, before it raises
         try:
             with contextlib.redirect_stdout(printed):
-                super()._construct_nodes(SimpleNamespace(node=[node]))
-        except ModelError:
-            raise
+                converted = convert(self._bb, inputs, attrs, lookup)
+                return self._bb.normalize(converted) if isinstance(converted, relax.Expr) else converted
         except Exception as error:
             reason = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
-            raise ModelError(f"operator '{origin.name}' ({origin.op}) can't be imported: {reason.strip()}") from error
+            raise ModelError(reason.strip()) from error
 
-    def _convert_operator(self, op_name: str, inputs: list[Any], attrs: dict[str, Any], opset: int) -> relax.Expr:
-        converted = CONVERTERS[op_name](Node(self.bb, list(inputs), attrs, opset)) if op_name in CONVERTERS else None
-        if converted is not None:
-            return self.bb.normalize(converted)
-        return super()._convert_operator(op_name, inputs, attrs, opset)
-
-    def _emit_output(self, name: str, origin: Origin) -> None:
-        """Bind the value of output `name`, and note that the node's calls end there."""
-        value = self._nodes.get(name)
-        if isinstance(value, relax.Call | relax.TupleGetItem) and isinstance(value.ty, relax.TensorType):
-            value = self._nodes[name] = self.bb.emit(value)
-        if isinstance(value, relax.Var) and value not in self._known:
-            self._known.add(value)
-            self._ends[value] = origin
+    def _outputs(self, value: relax.Expr, count: int) -> list[Value]:
+        if not isinstance(value.ty, relax.TupleType):
+            return [value]
+        if isinstance(value, relax.Tuple):
+            fields = list(value.fields)
+        else:
+            whole = value if isinstance(value, relax.Var) else self._bb.emit(value)
+            fields = [self._bb.emit(relax.TupleGetItem(whole, index)) for index in range(len(value.ty.fields))]
+        if len(fields) < count:
+            raise ModelError(f"its converter makes {len(fields)} of its {count} outputs")
+        return fields
 
     def _fix_batch(self, node: onnx.NodeProto, origin: Origin) -> onnx.NodeProto:
         assert self._batch is not None
         if not self._batch.reaches(node) or node.op_type != "Reshape":
             return node
-        data, target = self._nodes[node.input[0]], self._nodes[node.input[1]]
-        if not isinstance(target, tvm.ir.GenericConst) or not isinstance(data.ty.shape, relax.ShapeExpr):
+        shape, target = shape_of(self._scopes[node.input[0]]), self._scopes.known(node.input[1])
+        if target is None or shape is None:
             return node
-        shape = tuple(int(dim) for dim in data.ty.shape)
-        fixed = fix_reshape_target(shape, tuple(target.value.numpy().tolist()), self._batch, origin)
+        fixed = fix_reshape_target(shape, tuple(target.tolist()), self._batch, origin)
         copy = onnx.NodeProto()
         copy.CopyFrom(node)
         copy.input[1] = f"{node.output[0]}.neuron_shape"
-        self._nodes[copy.input[1]] = relax.const(np.array(fixed, dtype="int64"))
+        self._scopes.bind(copy.input[1], Known(np.array(fixed, dtype="int64")), frozenset())
         return copy
 
     def _tag(self, main: relax.Function) -> relax.Function:
@@ -162,3 +368,46 @@ class NodeByNodeImporter(ONNXGraphImporter):
             return binding
 
         return rewrite_bindings(main, rewrite)
+
+
+_ON_SHAPES = (
+    "Reshape", "Resize", "ConstantOfShape", "Gather", "Slice", "Shape", "Expand", "Concat", "Equal", "Where", "Cast",
+    "CastLike", "Squeeze",
+)  # fmt: skip
+"""Operators whose converters in TVM take a shape that only the data tell."""
+
+
+def _elem_type(value: relax.Expr) -> int:
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(str(value.ty.dtype))))
+
+
+def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
+    found = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+
+
+def _constant(node: onnx.NodeProto) -> Value:
+    """The value of a Constant in any of its forms."""
+    attribute = node.attribute[0]
+    value = helper.get_attribute_value(attribute)
+    match attribute.name:
+        case "value":
+            return Known(numpy_helper.to_array(value))
+        case "value_int" | "value_ints":
+            return Known(np.array(value, np.int64))
+        case "value_float" | "value_floats":
+            return Known(np.array(value, np.float32))
+        case "value_string" | "value_strings":
+            return Known(np.array(value, object))
+        case _:
+            return Known(_dense(value))
+
+
+def _dense(sparse: onnx.SparseTensorProto) -> np.ndarray:
+    values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
+    result = np.zeros(tuple(sparse.dims), values.dtype)
+    if indices.ndim == 1:
+        result.reshape(-1)[indices] = values
+    else:
+        result[tuple(indices.T)] = values
+    return result

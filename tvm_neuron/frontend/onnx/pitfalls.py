@@ -1,60 +1,47 @@
-"""Forms of ONNX operators that TVM 0.27 imports without a word and computes wrongly; each is refused by name.
+"""Forms of ONNX operators that TVM 0.27 imports without a word and computes wrongly.
 
-A wrong number that nobody can explain is worse than a refusal. An entry goes when the form is converted rightly here.
+A wrong number that nobody can explain is worse than a refusal: such a form is expanded by the operator's body in the
+standard if it has one, else refused by name. An entry goes when the form is converted rightly here.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import helper
 
-from tvm_neuron.errors import ModelError
-from tvm_neuron.frontend.onnx.importer import node_origins
+KnownValue = Callable[[str], np.ndarray | None]
+"""The array behind a name, None if it is known at run time only."""
 
-Check = Callable[[onnx.NodeProto, "_Graph"], str]
-"""Why the node is refused, "" if it is not."""
-
-
-class _Graph:
-    def __init__(self, graph: onnx.GraphProto) -> None:
-        constants = {proto.name: proto for proto in graph.initializer}
-        for node in graph.node:
-            if node.op_type == "Constant" and node.attribute[0].name == "value":
-                constants[node.output[0]] = node.attribute[0].t
-        self.constants: Mapping[str, onnx.TensorProto] = constants
-        self.read = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
-
-    def constant(self, node: onnx.NodeProto, position: int) -> Any:
-        """The value of a constant operand as an array, None for one that is known at run time only or is left out."""
-        name = node.input[position] if position < len(node.input) else ""
-        return numpy_helper.to_array(self.constants[name]) if name in self.constants else None
+Check = Callable[[onnx.NodeProto, KnownValue], str]
+"""Why TVM's converter is wrong for the node, "" if it is not."""
 
 
 def _attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
-    return next((onnx.helper.get_attribute_value(a) for a in node.attribute if a.name == name), default)
+    return next((helper.get_attribute_value(a) for a in node.attribute if a.name == name), default)
 
 
 def _attribute_is(name: str, accepted: Callable[[Any], bool], default: Any, reason: str) -> Check:
-    return lambda node, _graph: "" if accepted(_attribute(node, name, default)) else reason
+    return lambda node, _known: "" if accepted(_attribute(node, name, default)) else reason
 
 
-def _one_output(node: onnx.NodeProto, graph: _Graph) -> str:
-    extra = [name for name in node.output[1:] if name in graph.read]
+def _one_output(node: onnx.NodeProto, _known: KnownValue) -> str:
+    extra = [name for name in node.output[1:] if name]
     return f"its further output '{extra[0]}' is used" if extra else ""
 
 
-def _inference_dropout(node: onnx.NodeProto, graph: _Graph) -> str:
+def _inference_dropout(node: onnx.NodeProto, known: KnownValue) -> str:
     if len(node.input) > 2 and node.input[2]:
-        training = graph.constant(node, 2)
+        training = known(node.input[2])
         if training is None or training.any():
             return "its training_mode is on, or known at run time only"
-    return _one_output(node, graph)
+    return _one_output(node, known)
 
 
-def _constant_limits(node: onnx.NodeProto, graph: _Graph) -> str:
-    given = [position for position in (2, 3, 4) if position < len(node.input) and node.input[position]]
-    return "" if all(graph.constant(node, p) is not None for p in given) else "its limits are known at run time only"
+def _constant_limits(node: onnx.NodeProto, known: KnownValue) -> str:
+    given = [node.input[at] for at in (2, 3, 4) if at < len(node.input) and node.input[at]]
+    return "" if all(known(name) is not None for name in given) else "its limits are known at run time only"
 
 
 _PITFALLS: Mapping[str, Check] = {
@@ -62,7 +49,7 @@ _PITFALLS: Mapping[str, Check] = {
     "BatchNormalization": _attribute_is("training_mode", lambda mode: mode == 0, 0, "it is in training mode"),
     "ConvTranspose": _attribute_is("output_shape", lambda shape: not shape, (), "it gives output_shape; give pads"),
     "Dropout": _inference_dropout,
-    "IsInf": lambda node, _graph: (
+    "IsInf": lambda node, _known: (
         "" if _attribute(node, "detect_negative", 1) and _attribute(node, "detect_positive", 1) else
         "it looks for infinities of one sign only"
     ),
@@ -70,25 +57,19 @@ _PITFALLS: Mapping[str, Check] = {
     "NonMaxSuppression": _constant_limits,
     "RoiAlign": _attribute_is("mode", lambda mode: mode != b"max", b"avg", "its mode is max"),
     "SpaceToDepth": _attribute_is("mode", lambda mode: mode == b"DCR", b"DCR", "its mode is CRD"),
-    "SplitToSequence": _attribute_is("keepdims", lambda keep: keep == 1, 1, "its keepdims is 0"),
+}  # fmt: skip
+
+_BODY_FIRST = {
+    "AffineGrid", "Attention", "CastLike", "GroupNormalization", "MeanVarianceNormalization", "RMSNormalization",
+    "Range", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare", "ThresholdedRelu",
 }  # fmt: skip
 
 
-def check_pitfalls(graph: onnx.GraphProto) -> None:
-    """Refuses the forms that would come out wrong.
-
-    Raises:
-        ModelError: names the operators, and what about each can't be imported.
-    """
-    found = list(_refused(graph))
-    if found:
-        raise ModelError(f"TVM's importer would compute these operators wrongly: {'; '.join(found)}")
+def pitfall(node: onnx.NodeProto, known: KnownValue) -> str:
+    """Why TVM's converter would compute this node wrongly; "" if it would not."""
+    return _PITFALLS[node.op_type](node, known) if node.op_type in _PITFALLS else ""
 
 
-def _refused(graph: onnx.GraphProto) -> Iterator[str]:
-    known = _Graph(graph)
-    nodes = list(graph.node)
-    for node, origin in zip(nodes, node_origins(nodes), strict=True):
-        reason = _PITFALLS[node.op_type](node, known) if node.op_type in _PITFALLS else ""
-        if reason:
-            yield f"{origin}: {reason}"
+def prefers_body(node: onnx.NodeProto) -> bool:
+    """Whether the operator's body in the standard serves better than TVM's converter, in any form."""
+    return node.op_type in _BODY_FIRST

@@ -1,0 +1,67 @@
+"""evaluate: one ONNX node on known arrays, by the onnx package's own reference operators."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx.reference.ops import load_op
+
+_MOST_ELEMS = 1 << 16
+"""Operands together; more is no shape arithmetic but weights, which the code generator folds."""
+
+_MOST_RESULT_ELEMS = 1 << 20
+
+_RANDOM = {
+    "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+}  # fmt: skip
+
+
+def is_evaluated(node: onnx.NodeProto, inputs: Sequence[np.ndarray | None]) -> bool:
+    """Whether the node is small arithmetic without a state, on operands that are all known."""
+    if node.op_type in _RANDOM or any(attribute.HasField("g") for attribute in node.attribute):
+        return False
+    return sum(value.size for value in inputs if value is not None) <= _MOST_ELEMS and _result_elems(node, inputs) <= (
+        _MOST_RESULT_ELEMS
+    )
+
+
+def evaluate(node: onnx.NodeProto, inputs: Sequence[np.ndarray | None], opset: int) -> list[np.ndarray] | None:
+    """The node's outputs; None where the reference has no such operator or can't take these operands."""
+    operator = _operator(node.domain, node.op_type, opset)
+    if operator is None:
+        return None
+    run_params: dict[str, Any] = {
+        "log": lambda *_: None, "opsets": {node.domain: opset}, "verbose": 0, "new_ops": None,
+        "existing_functions": {}, "evaluator_cls": onnx.reference.ReferenceEvaluator,
+    }  # fmt: skip
+    try:
+        with np.errstate(all="ignore"):
+            results = operator(node, run_params).run(*inputs)
+    except (TypeError, ValueError, IndexError, NotImplementedError, RuntimeError):
+        return None  # the importer says what is wrong with the node, if anything is
+    return [np.asarray(result) for result in results] if _are_arrays(results) else None
+
+
+def _are_arrays(results: Sequence[Any]) -> bool:
+    return all(isinstance(result, np.ndarray | np.generic) for result in results)
+
+
+def _result_elems(node: onnx.NodeProto, inputs: Sequence[np.ndarray | None]) -> int:
+    """A bound of the result's size, for operators that make much of little."""
+    operand = inputs[1] if node.op_type in ("Expand", "Tile") and len(inputs) > 1 else None
+    if node.op_type == "ConstantOfShape":
+        operand = inputs[0]
+    if operand is None or operand.dtype.kind not in "iu":
+        return 0
+    grown = int(np.prod(operand.astype(np.float64)))
+    return grown * inputs[0].size if node.op_type == "Tile" and inputs[0] is not None else grown
+
+
+@cache
+def _operator(domain: str, op_type: str, opset: int) -> Any:
+    try:
+        return load_op(domain, op_type, opset)
+    except (onnx.reference.op_run.RuntimeContextError, NotImplementedError, ValueError, KeyError):
+        return None
