@@ -37,6 +37,14 @@ def test_of_operators(cli: Cli, onnx_file: Path, tmp_path: Path) -> None:
     words = ["--fp32-cast-of", "layer=3*=none", "--fp32-cast-of", "add=all-fp16"]
     assert cli("compile", onnx_file, "--output", out, *words)[0] == 0
     assert neff.load(out).options["fp32_cast_of"] == {"layer=3*": "none", "add": "all-fp16"}
+    assert not neff.load(out).options["saturate_infinity"]
+
+
+@pytest.mark.usefixtures("fake_codegen")
+def test_saturation(cli: Cli, onnx_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "net.neff"
+    assert cli("compile", onnx_file, "--output", out, "--enable-saturate-infinity")[0] == 0
+    assert neff.load(out).options["saturate_infinity"]
 
 
 @pytest.mark.parametrize(

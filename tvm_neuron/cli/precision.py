@@ -45,6 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATTERN=MODE",
         help="another mode for the operators whose names fit: 'layer3*=none'; of several that fit the last counts",
     )
+    parser.add_argument(
+        "--enable-saturate-infinity",
+        action="store_true",
+        help="infinities become the largest numbers before arithmetic makes NaN of them; costs time",
+    )
 
 
 def as_build_options(options: argparse.Namespace) -> dict[str, Any]:
@@ -58,6 +63,7 @@ def as_build_options(options: argparse.Namespace) -> dict[str, Any]:
         "fp32_cast": options.fp32_cast or cast,
         "fp32_cast_of": dict(map(_rule, options.fp32_cast_of)),
         "fast_relayout": relayout,
+        "saturate_infinity": options.enable_saturate_infinity,
     }
 
 

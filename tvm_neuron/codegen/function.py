@@ -17,6 +17,7 @@ from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, Emitter, partition_first
 from tvm_neuron.codegen.emit.movement import emit_movement
 from tvm_neuron.codegen.emit.positions import load_positions
 from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS, emit_vector
+from tvm_neuron.codegen.kernels.saturate import saturate
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.legalise import legalise
 from tvm_neuron.codegen.options import BuildOptions
@@ -60,9 +61,11 @@ def compile_graph(graph: Graph, name: str, device: Device, options: BuildOptions
     """The same from a graph of blocks, as a value."""
     options.on_stage(f"{name}: schedule")
     kernels, partition_of = make_kernels(graph, _rules(), device, options.precisions)
+    dtypes = choose_dtypes(kernels, options.precisions)
+    if options.saturate_infinity:
+        kernels = saturate(kernels, partition_of, dtypes)
     options.on_stage(f"{name}: place tensors")
     zones = _zones(kernels, partition_of, device)
-    dtypes = choose_dtypes(kernels, options.precisions)
     in_dram = {tensor for k in kernels for tensor in (k.out, *k.sources()) if tensor.kind != "temp"}
     plan = plan_memory(kernels, partition_of, dtypes, in_dram, zones.tensors_at, zones.tensors_bytes)
     options.on_stage(f"{name}: emit")

@@ -19,10 +19,11 @@ class BuildOptions:
 
     `fp32_cast` says what float32 becomes (a key of `FP32_CAST`), `fp32_cast_of` the same for operators whose name in
     the model fits a pattern, as `{"layer3*": "none"}`. `fast_relayout` allows data to be rounded where they only
-    change places; none are, so far. `must_compile` makes an operator on the CPU an error. `minimum_segment_size`
-    keeps every part of at least so many operators on the NeuronCore and moves smaller ones beside CPU operators to the
-    CPU; without it, parts between CPU operators are weighed by the time they gain. `on_stage` is called with the name
-    of each stage as it begins.
+    change places; none are, so far. `saturate_infinity` clamps infinities to the largest numbers before arithmetic
+    makes NaN of them. `must_compile` makes an operator on the CPU an error. `minimum_segment_size` keeps every part of
+    at least so many operators on the NeuronCore and moves smaller ones beside CPU operators to the CPU; without it,
+    parts between CPU operators are weighed by the time they gain. `on_stage` is called with the name of each stage as
+    it begins.
 
     Raises:
         OptionError: there is no such precision.
@@ -32,6 +33,7 @@ class BuildOptions:
     fp32_cast: str = "all"
     fp32_cast_of: Mapping[str, str] = field(default_factory=dict)
     fast_relayout: bool = True
+    saturate_infinity: bool = False
     must_compile: bool = False
     minimum_segment_size: int | None = None
     on_stage: Callable[[str], None] = _ignore
@@ -43,6 +45,7 @@ class BuildOptions:
             "fp32_cast": self.fp32_cast,
             "fp32_cast_of": dict(self.fp32_cast_of),
             "fast_relayout": self.fast_relayout,
+            "saturate_infinity": self.saturate_infinity,
             "must_compile": self.must_compile,
             "minimum_segment_size": self.minimum_segment_size,
         }

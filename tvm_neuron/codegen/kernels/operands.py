@@ -53,7 +53,7 @@ def separate_operands(
                 copy = Tensor(f"{root.data.name}.{root.dtype}", root.data.shape, root.data.dtype)
                 copies[root.data, root.dtype] = copy
                 partition_of[copy] = partition_of[root.data]
-                found.append(_cast(kernel, root.data, copy, partition_of[copy]))
+                found.append(elementwise_copy(kernel, root.data, copy, partition_of[copy]))
             kernel = replace(kernel, root=replace(root, data=copy))
         found.append(kernel)
     return found
@@ -84,7 +84,8 @@ def _needed_otherwise(kernels: list[Kernel], precisions: Precisions) -> dict[Ten
     return found
 
 
-def _cast(reader: Kernel, source: Tensor, target: Tensor, dim: int) -> Kernel:
+def elementwise_copy(reader: Kernel, source: Tensor, target: Tensor, dim: int) -> Kernel:
+    """A kernel that copies a tensor for `reader`, converting its dtype; `dim` lies on the partitions."""
     axes = tuple(Axis(f"d{d}", extent) for d, extent in enumerate(source.shape))
     return Kernel(
         origins=reader.origins[:1],

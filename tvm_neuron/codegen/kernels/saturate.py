@@ -1,0 +1,130 @@
+"""saturate: infinities become the largest numbers before arithmetic makes NaN of them (--enable-saturate-infinity).
+
+What is kept between kernels is clamped on its way out of the engines to what its dtype holds; what comes from outside,
+and values within an expression, before an operation that knows no infinities. Outputs of the model keep theirs.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_neuron.codegen.kernels.operands import elementwise_copy
+from tvm_neuron.isa.dtypes import DTYPES
+from tvm_neuron.schedule.expr import Apply, Expr, Index, Load, Num, loads, rewrite
+from tvm_neuron.schedule.kernel import ACCUMULATOR, Contraction, Kernel, Reduction
+from tvm_neuron.schedule.tensor import Tensor
+
+_NEEDS_FINITE = ("add", "subtract", "multiply", "divide", "pow", "sin")
+_BOUNDED = (
+    "sigmoid", "tanh", "sin", "sign", "is_equal", "not_equal", "is_gt", "is_ge", "is_lt", "is_le", "and", "or", "not",
+)  # fmt: skip
+_PASSES_ON = ("max", "min", "relu", "abs", "copy", "select")
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
+
+
+def saturate(kernels: list[Kernel], partition_of: dict[Tensor, int], dtypes: dict[Tensor, str]) -> list[Kernel]:
+    """The kernels with such clamps; copies of what the PE array or a reduction reads from outside are added."""
+    state = _Saturation(partition_of, dtypes)
+    for kernel in kernels:
+        state.add(kernel)
+    return state.kernels
+
+
+@dataclass
+class _Saturation:
+    partition_of: dict[Tensor, int]
+    dtypes: dict[Tensor, str]
+    kernels: list[Kernel] = field(default_factory=list)
+    finite: set[Tensor] = field(default_factory=set)  # kept tensors without infinities
+    copies: dict[tuple[Tensor, str], Tensor] = field(default_factory=dict)
+
+    def add(self, kernel: Kernel) -> None:
+        """Appends the kernel, and before it the copies it needs."""
+        if kernel.by_dma:
+            (source,) = kernel.sources()
+            if source in self.finite and self._limit(source) <= self._limit(kernel.out):
+                self.finite.add(kernel.out)
+            self.kernels.append(kernel)
+            return
+        root = kernel.root
+        if isinstance(root, Contraction):
+            data = root.data if root.data in self.finite else self._copy(kernel, root.data, root.dtype)
+            root = replace(root, data=data, weights=_clipped(root.weights, root.dtype))
+        elif isinstance(root, Reduction) and root.load.tensor not in self.finite:
+            tensor = self._copy(kernel, root.load.tensor, "float32")
+            root = replace(root, load=Load(tensor, root.load.indices))
+        expr = self._finite_inside(_finite_constants(kernel.expr))
+        if kernel.out.kind != "output":
+            limit = self._limit(kernel.out)
+            expr = _clamp(expr, limit) if self._exceeds(expr, limit) else expr
+            self.finite.add(kernel.out)
+        self.kernels.append(replace(kernel, root=root, expr=expr))
+
+    def _copy(self, reader: Kernel, tensor: Tensor, dtype: str) -> Tensor:
+        if (tensor, dtype) not in self.copies:
+            copy = Tensor(f"{tensor.name}.finite", tensor.shape, tensor.dtype)
+            self.copies[tensor, dtype] = copy
+            self.partition_of[copy], self.dtypes[copy] = self.partition_of[tensor], dtype
+            self.add(elementwise_copy(reader, tensor, copy, self.partition_of[tensor]))
+        return self.copies[tensor, dtype]
+
+    def _finite_inside(self, expr: Expr) -> Expr:
+        """The expression with clamps around the operands of operations that make NaN of infinities."""
+        if not isinstance(expr, Apply):
+            return expr
+        args = tuple(map(self._finite_inside, expr.args))
+        if expr.op in _NEEDS_FINITE:
+            args = tuple(_clamp(arg, _FLOAT32_MAX) if self._exceeds(arg, _FLOAT32_MAX) else arg for arg in args)
+        return Apply(expr.op, args)
+
+    def _exceeds(self, expr: Expr, limit: float) -> bool:
+        """Whether the value can be larger than `limit`."""
+        match expr:
+            case Num(value):
+                return abs(value) > limit
+            case Load(tensor, _) if tensor is not ACCUMULATOR and tensor.value is not None:
+                return bool(np.any(np.abs(tensor.value) > limit))
+            case Load(tensor, _):
+                return tensor not in self.finite or self._limit(tensor) > limit
+            case Apply("min", (Apply("max", (_, Num(low))), Num(high))):
+                return max(abs(low), abs(high)) > limit
+            case Apply(op, _) if op in _BOUNDED:
+                return False
+            case Apply(op, args) if op in _PASSES_ON:
+                return any(self._exceeds(arg, limit) for arg in args)
+        return True
+
+    def _limit(self, tensor: Tensor) -> float:
+        return _largest(self.dtypes[tensor])
+
+
+def _clamp(expr: Expr, limit: float) -> Expr:
+    return Apply("min", (Apply("max", (expr, Num(-limit))), Num(limit)))
+
+
+def _largest(dtype: str) -> float:
+    """The largest number of a dtype; what is no floating point holds no infinities."""
+    found = DTYPES[dtype]
+    return float(ml_dtypes.finfo(found).max) if dtype in ("bfloat16", "float16", "float32") else _FLOAT32_MAX
+
+
+def _clipped(values: NDArray[Any], dtype: str) -> NDArray[Any]:
+    return np.clip(values, -_largest(dtype), _largest(dtype)) if np.isinf(values).any() else values
+
+
+def _finite_constants(expr: Expr) -> Expr:
+    known: dict[Tensor, Tensor] = {}
+    for load in loads(expr):
+        value = load.tensor.value
+        if value is not None and value.dtype.kind == "f" and np.isinf(value).any():
+            known[load.tensor] = replace(load.tensor, value=_clipped(value, "float32"))
+
+    def leaf(part: Num | Index | Load) -> Expr:
+        if isinstance(part, Num):
+            return Num(min(max(part.value, -_FLOAT32_MAX), _FLOAT32_MAX))
+        return Load(known[part.tensor], part.indices) if isinstance(part, Load) and part.tensor in known else part
+
+    return rewrite(expr, leaf)
