@@ -58,8 +58,8 @@ def test_a_light_operator_between_cpu_operators_stays_with_them(op: str) -> None
     assert subgraphs == 0
     found = MOVED.match(rows["light"].reason)
     assert found is not None
-    # 64 elements at 2 operations a nanosecond; a call, and 256 bytes each way at 16 GB/s
-    assert (found[1], float(found[2]), found[3]) == ("its operator takes", 0.0, "")
+    # 64 elements at an operation a nanosecond; a call, and 256 bytes each way at 16 GB/s
+    assert (found[1], float(found[2]), found[3]) == ("its operator takes", 0.1, "")
     assert rows["light"].reason.endswith("carrying its tensors to the NeuronCore and back costs 10.0 us")
     assert rows["cpu1"].reason == "it can't"
 
@@ -72,12 +72,12 @@ def test_it_goes_to_the_core_with_a_neighbour_there() -> None:
 
 
 def test_arithmetic_that_gains_more_than_it_costs_stays_on_the_core() -> None:
-    """Half a million elements: 0.26 ms to carry there and back, 0.26 ms for each operator on the CPU."""
+    """Of 32768 elements each operator takes 33 us on the CPU, and carrying them there and back 26 us."""
     few = [("cpu1", "Exp"), ("a", "Tanh"), ("cpu2", "Exp")]
     many = [few[0], *((f"t{i}", "Tanh") for i in range(8)), few[-1]]
-    rows, _ = place(chain(few, (1, 128, 64, 64)))
+    rows, _ = place(chain(few, (1, 128, 16, 16)))
     assert rows["a"].where == "cpu"
-    rows, subgraphs = place(chain(many, (1, 128, 64, 64)))
+    rows, subgraphs = place(chain(many, (1, 128, 16, 16)))
     assert subgraphs == 1
     assert rows["t0"].where == "neuroncore"
 

@@ -25,7 +25,7 @@ def verdict(
     """Schedules the call's kernel as a subgraph of its own, with stand-ins for constants."""
     origin = Origin("", call.op.name.removeprefix("relax."))
     try:
-        arguments = [_argument(arg, is_constant) for arg in call.args]
+        arguments = [argument(arg, is_constant) for arg in call.args]
         blocks, result = call_blocks(call, arguments, "result", origin)
         results = result if isinstance(result, tuple) else (result,)
         for tensor in results:
@@ -47,9 +47,10 @@ def question(call: relax.Call, is_constant: IsConstant) -> str:
     return f"{call.op.name} {call.attrs} {operands} {shapes} {call.ty}"
 
 
-def _argument(arg: Any, is_constant: IsConstant) -> Any:
+def argument(arg: Any, is_constant: IsConstant) -> Any:
+    """The tensor, or tuple of tensors, that stands for an operand; None for a shape."""
     if isinstance(arg, relax.Tuple):
-        return tuple(_argument(field, is_constant) for field in arg.fields)
+        return tuple(argument(field, is_constant) for field in arg.fields)
     if isinstance(arg.ty, relax.TupleType):
         return tuple(_tensor(arg, ty, is_constant) for ty in arg.ty.fields)
     return _tensor(arg, arg.ty, is_constant) if isinstance(arg.ty, relax.TensorType) else None

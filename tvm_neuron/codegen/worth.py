@@ -4,18 +4,22 @@ Only such parts are weighed, and those beside one CPU operator that merely move 
 for them: a model that is supported as a whole is never moved away, nor is the network before or after a CPU part.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from tvm import relax
 
-from tvm_neuron.codegen.legalise import legalise
+from tvm_neuron.codegen.capability import argument
+from tvm_neuron.codegen.legalise import call_blocks, legalise
 from tvm_neuron.codegen.options import BuildOptions
-from tvm_neuron.codegen.passes.fold import fold_constants
+from tvm_neuron.frontend.origin import bindings_of
 from tvm_neuron.hw import Device, load_device
 from tvm_neuron.partition import Island, Weigh
+from tvm_neuron.partition.plan import Plan
+from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Apply, Expr, Load, Num
-from tvm_neuron.schedule.graph import Graph
+from tvm_neuron.schedule.graph import Block, Graph
 from tvm_neuron.sim import time_program
 
 CLEARLY = 10
@@ -45,27 +49,45 @@ def weigher(options: BuildOptions) -> Weigh | None:
     device = load_device(options.device)
 
     def weigh(func: relax.Function, island: Island) -> str:
-        graph = legalise(func)
-        fold_constants(graph)
-        if not island.is_enclosed and not _only_moves(graph):
+        if not island.is_enclosed and any(map(_computes, run_time_calls(func))):
             return ""
-        cpu_us = cpu_time_us(graph, device)
         carry_us = carry_time_us(island.carried_bytes, device)
+        cpu_us, has_sums = 0.0, False
+        for blocks in run_time_calls(func):
+            cpu_us += cpu_time_us(blocks, device)
+            has_sums = has_sums or any(block.combine for block in blocks)
+            if has_sums and cpu_us > CLEARLY * carry_us:
+                return ""
         if cpu_us <= carry_us:
             return _reason(island, Weight(cpu_us, 0.0, carry_us))
-        if cpu_us > CLEARLY * carry_us and any(block.combine for block in graph.blocks):
-            return ""
-        weight = Weight(cpu_us, _core_time_us(graph, device, options), carry_us)
+        weight = Weight(cpu_us, _core_time_us(legalise(func), device, options), carry_us)
         return "" if weight.is_worth_it else _reason(island, weight)
 
     return weigh
 
 
-def cpu_time_us(graph: Graph, device: Device) -> float:
-    """All operations of its loops, at the rate of the CPU parts."""
+def run_time_calls(func: relax.Function) -> Iterator[list[Block]]:
+    """The blocks of each call that reads something known at run time only."""
+    plan = Plan()
+    for binding in bindings_of(func):
+        value = binding.value
+        if all(map(plan.is_constant, value.args)) if isinstance(value, relax.Call) else plan.is_constant(value):
+            plan.constants.add(binding.var)
+        elif isinstance(value, relax.Call):
+            arguments = [argument(arg, plan.is_constant) for arg in value.args]
+            yield call_blocks(value, arguments, binding.var.name, Origin("", value.op.name))[0]
+
+
+def _computes(blocks: Sequence[Block]) -> bool:
+    """Whether more is done than to move data."""
+    return any(block.combine or not isinstance(block.expr, Load | Num) for block in blocks)
+
+
+def cpu_time_us(blocks: Sequence[Block], device: Device) -> float:
+    """All operations of the loops, at the rate of the CPU parts."""
     operations = sum(
         prod(axis.extent for axis in block.axes) * max(1, _operations(block.expr) + bool(block.combine))
-        for block in graph.blocks
+        for block in blocks
     )
     return operations * 1e6 / device.host_operations_per_second
 
@@ -80,10 +102,6 @@ def _core_time_us(graph: Graph, device: Device, options: BuildOptions) -> float:
 
     silent = replace(options, on_stage=lambda _stage: None)
     return time_program(function.compile_graph(graph, "island", device, silent).program, device).total_ps / 1e6
-
-
-def _only_moves(graph: Graph) -> bool:
-    return all(isinstance(block.expr, Load | Num) and not block.combine for block in graph.blocks)
 
 
 def _operations(expr: Expr) -> int:
