@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import tvm
 from tvm import relax, tirx
 
@@ -10,6 +9,7 @@ from tvm_neuron.codegen.read_kernel import read_kernel
 from tvm_neuron.errors import CompileError
 from tvm_neuron.frontend.origin import OUTPUTS_ATTR, bindings_of, origin_of
 from tvm_neuron.program import Origin
+from tvm_neuron.runtime.tensors import as_numpy
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load
 from tvm_neuron.schedule.graph import Block, Graph
 from tvm_neuron.schedule.tensor import Tensor
@@ -53,7 +53,7 @@ def _value(expr: Any, values: dict[Any, Any]) -> Any:
     if isinstance(expr, relax.TupleGetItem):
         return _value(expr.tuple_value, values)[expr.index]
     if isinstance(expr, tvm.ir.GenericConst):
-        array = np.from_dlpack(expr.value)
+        array = as_numpy(expr.value)
         return Tensor("constant", array.shape, str(array.dtype), "temp", array)
     return values.get(expr)
 
