@@ -4,7 +4,6 @@ from tvm_neuron.schedule.expr import Apply, Axis, Expr, loads
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.kernel import Kernel, kernel_of
 from tvm_neuron.schedule.operations import ACTIVATION, ALU, LOGIC, PARTITION_START_STEP
-from tvm_neuron.schedule.roles import is_forward
 from tvm_neuron.schedule.rule import Context, Refusal
 
 
@@ -33,8 +32,6 @@ class ElementwiseRule:
             maps = linear_indices(load.indices)
             if maps is None:
                 return Refusal(f"it reads {load.tensor.name} at positions that are no sums of its axes")
-            if not is_forward(load):
-                return Refusal(f"it reads {load.tensor.name} backwards along an axis")
             there = maps[context.partition_of[load.tensor]] if maps else None
             if (there.terms if there else {}) != here.terms:
                 return Refusal(f"it would have to move {load.tensor.name} across partitions")

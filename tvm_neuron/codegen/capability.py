@@ -1,10 +1,14 @@
 """capability: whether one call could be scheduled on its own; what the partition asks before it gives a call to us."""
 
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
+import tvm
 from tvm import relax
 
+from tvm_neuron.codegen.emit.arithmetic import count_temporaries
+from tvm_neuron.codegen.emit.vector import scratch_bytes
 from tvm_neuron.codegen.legalise import call_blocks
 from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.codegen.simplify import make_kernels
@@ -32,19 +36,32 @@ def verdict(
             tensor.kind = "output"
         flat = [tensor for arg in arguments for tensor in (arg if isinstance(arg, tuple) else (arg,))]
         inputs = [tensor for tensor in flat if tensor is not None and tensor.value is None]
-        make_kernels(Graph(inputs, list(results), blocks), rules, device, precisions)
+        kernels, _ = make_kernels(Graph(inputs, list(results), blocks), rules, device, precisions)
     except UnschedulableError as error:
         return Refusal(error.reason)
     except CompileError as error:
         return Refusal(str(error))
+    most = max((count_temporaries(kernel) for kernel in kernels if not kernel.by_dma), default=0)
+    if scratch_bytes(most) > device.sbuf_bytes_per_partition // 3:
+        return Refusal(
+            f"its arithmetic keeps {most} values of each element at once, which take {scratch_bytes(most)} bytes of an "
+            f"SBUF partition; {device.name} has {device.sbuf_bytes_per_partition // 3} for them"
+        )
     return Match()
 
 
 def question(call: relax.Call, is_constant: IsConstant) -> str:
     """What the verdict depends on: calls with the same question get the same answer."""
-    operands = [f"{'constant ' if is_constant(arg) else ''}{arg.ty}" for arg in call.args]
+    operands = [f"{_known(arg, is_constant)} {arg.ty}" for arg in call.args]
     shapes = [str(arg) for arg in call.args if isinstance(arg, relax.ShapeExpr)]
     return f"{call.op.name} {call.attrs} {operands} {shapes} {call.ty}"
+
+
+def _known(arg: Any, is_constant: IsConstant) -> str:
+    """What is known of an operand: nothing, that it is constant, or (whole numbers) its very value."""
+    if isinstance(arg, tvm.ir.GenericConst):
+        return f"constant {sha256(np.from_dlpack(arg.value).tobytes()).hexdigest()}"
+    return "constant" if is_constant(arg) else ""
 
 
 def argument(arg: Any, is_constant: IsConstant) -> Any:
@@ -60,5 +77,7 @@ def _tensor(arg: Any, ty: relax.TensorType, is_constant: IsConstant) -> Tensor:
     shape, dtype = tuple(int(extent) for extent in ty.shape), str(ty.dtype)
     if not is_constant(arg):
         return Tensor("operand", shape, dtype, "input")
+    if isinstance(arg, tvm.ir.GenericConst):
+        return Tensor("constant", shape, dtype, "temp", np.from_dlpack(arg.value))
     one = np.ones((), DTYPES.get(dtype) or dtype)
     return Tensor("constant", shape, dtype, "temp", np.broadcast_to(one, shape))

@@ -16,7 +16,7 @@ from tvm_neuron.codegen.emit.contraction import emit_contraction
 from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, Emitter, partition_firsts
 from tvm_neuron.codegen.emit.movement import emit_movement
 from tvm_neuron.codegen.emit.positions import load_positions
-from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS, emit_vector
+from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS, emit_vector, scratch_bytes
 from tvm_neuron.codegen.kernels.saturate import saturate
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.legalise import legalise
@@ -105,7 +105,7 @@ class Zones:
 def _zones(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> Zones:
     vectors = aligned(4 * sum(_vector_columns(kernel, partition_of, device) for kernel in kernels))
     temporaries = max((count_temporaries(kernel) for kernel in kernels if not kernel.by_dma), default=0)
-    scratch = 2 * max(1, temporaries) * 4 * MAX_TILE_ELEMS
+    scratch = scratch_bytes(temporaries)
     reduced = 2 * 4 * MAX_TILE_ELEMS
     weights = weights_bytes(device)
     sizes = [vectors, scratch, reduced, weights]
@@ -124,7 +124,7 @@ def _zones(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Devic
 def _vector_columns(kernel: Kernel, partition_of: dict[Tensor, int], device: Device) -> int:
     """At least as many columns as the kernel's constants by channel take, whether its operands are staged or not."""
     vectors = sum(1 for load in loads(kernel.expr) if load.tensor is not ACCUMULATOR and load.tensor.value is not None)
-    if not vectors:
+    if not vectors or kernel.by_dma:
         return 0
     most = device.pe_columns if isinstance(kernel.root, Contraction) else device.partitions
     resident = partition_firsts(kernel, partition_of, ())

@@ -19,6 +19,7 @@ _BINARY = {
 _CALLS = {
     "exp": "exp", "log": "log", "sqrt": "sqrt", "rsqrt": "rsqrt", "tanh": "tanh", "sigmoid": "sigmoid", "sin": "sin",
     "fabs": "abs", "pow": "pow", "if_then_else": "select", "fmax": "max", "fmin": "min",
+    "floor": "floor", "ceil": "ceil", "round": "round", "nearbyint": "round", "trunc": "trunc",
 }  # fmt: skip
 _COMBINES = ("add", "max", "min", "multiply")
 

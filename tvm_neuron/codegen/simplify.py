@@ -10,6 +10,7 @@ from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operan
 from tvm_neuron.codegen.kernels.pack import pack_depth
 from tvm_neuron.codegen.kernels.split_depth import split_depth
 from tvm_neuron.codegen.passes.canonical import canonical
+from tvm_neuron.codegen.passes.enumerate import enumerate_indices
 from tvm_neuron.codegen.passes.fold import fold_constants
 from tvm_neuron.codegen.passes.layout import assign_partitions
 from tvm_neuron.codegen.passes.moves import read_through, write_through
@@ -43,6 +44,7 @@ def make_kernels(
     _need_dimensions(graph)
     cut_pieces(graph)
     graph.blocks = [canonical(block) for block in graph.blocks]
+    enumerate_indices(graph)
     split_reductions(graph)
     read_through(graph)
     sum_through_padding(graph)

@@ -38,7 +38,7 @@ def partition(mod: tvm.IRModule, can_schedule: CanSchedule | None = None, weigh:
     if any(isinstance(binding.value, relax.If) for binding in bindings_of(mod["main"])):
         can_schedule = _refuse_branches
     lifted = lift_constants(mod["main"])
-    plan = make_plan(lifted.func, set(lifted.constants), can_schedule)
+    plan = make_plan(lifted.func, lifted.constants, can_schedule)
     while any(plan.is_on_neuroncore(var) for var in plan.decisions):
         cut, members = _cut(mod, lifted, plan)
         moved = _too_small(cut, members, Surroundings(lifted.func, plan), weigh) if weigh is not None else {}

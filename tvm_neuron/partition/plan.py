@@ -1,6 +1,6 @@
 """Decides for each call of a function where it runs, and why; the passes that follow only carry it out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -34,10 +34,14 @@ class Decision:
 
 @dataclass
 class Plan:
-    """The decision for each bound variable that holds a call; `constants` are the variables known at compile time."""
+    """The decision for each bound variable that holds a call; `constants` are the variables known at compile time.
+
+    `indices` are those among them that hold whole numbers, on whose values it depends how an operator is scheduled.
+    """
 
     decisions: dict[relax.Var, Decision] = field(default_factory=dict)
     constants: set[relax.Var] = field(default_factory=set)
+    indices: dict[relax.Var, tvm.ir.GenericConst] = field(default_factory=dict)
 
     def is_constant(self, expr: relax.Expr) -> bool:
         """Whether `expr` is known at compile time: a constant, a shape, or computed from those."""
@@ -49,14 +53,22 @@ class Plan:
             return self.is_constant(expr.tuple_value)
         return not isinstance(expr, relax.Call | relax.If | relax.Function | tvm.ir.GlobalVar)
 
+    def with_indices(self, call: relax.Call) -> relax.Call:
+        """The call with the whole numbers that it takes from constants (indices, say) in their place."""
+        args = [self.indices.get(arg, arg) if isinstance(arg, relax.Var) else arg for arg in call.args]
+        return relax.Call(call.op, args, call.attrs, call.ty_args, call.span, ret_ty=call.ty)
+
     def is_on_neuroncore(self, var: relax.Var) -> bool:
         """Whether the call bound to `var` was placed on the NeuronCore."""
         return var in self.decisions and self.decisions[var].where is Where.NEURONCORE
 
 
-def make_plan(func: relax.Function, constants: set[relax.Var], can_schedule: CanSchedule | None) -> Plan:
+def make_plan(
+    func: relax.Function, constants: Mapping[relax.Var, tvm.ir.GenericConst], can_schedule: CanSchedule | None
+) -> Plan:
     """Place every call of `func`; the parameters in `constants` are weights."""
-    plan = Plan(constants=set(constants))
+    indices = {var: value for var, value in constants.items() if "int" in str(var.ty.dtype)}
+    plan = Plan(constants=set(constants), indices=indices)
     for binding in bindings_of(func):
         value = binding.value
         if isinstance(value, relax.Call):
@@ -79,7 +91,7 @@ def _decide(call: relax.Call, var: relax.Var, plan: Plan, can_schedule: CanSched
     else:
         verdict = check(call, plan.is_constant, CONSTRAINTS)
         if verdict and can_schedule is not None:
-            verdict = can_schedule(call, plan.is_constant)
+            verdict = can_schedule(plan.with_indices(call), plan.is_constant)
         place = Where.NEURONCORE
     match verdict:
         case Match():

@@ -28,7 +28,8 @@ def evaluate(expr: Expr, axes: Sequence[Axis]) -> Array:
             assert tensor.value is not None, f"{tensor.name} is not known at compile time"
             return load_view(tensor.value, indices, axes)
         case Apply(op, args):
-            return _apply(op, [evaluate(arg, axes) for arg in args])
+            # numbers stay Python's, so that they don't widen float32 positions as an array of float64 would
+            return _apply(op, [arg.value if isinstance(arg, Num) else evaluate(arg, axes) for arg in args])
     raise AssertionError(expr)
 
 
@@ -84,10 +85,13 @@ def _target_view(into: Array, block: Block) -> Array | None:
     return as_strided(corner, [axis.extent for axis in block.spatial], strides)
 
 
-_INTEGER = {"floordiv": np.floor_divide, "floormod": np.mod}
+_POSITIONS = {
+    "floordiv": np.floor_divide, "floormod": np.mod, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
+    "round": np.rint,
+}  # fmt: skip
 
 
-def _apply(op: str, args: list[Array]) -> Array:
+def _apply(op: str, args: list[Any]) -> Array:
     if op == "select":
         return np.where(args[0], args[1], args[2])
     if op == "and":
@@ -97,7 +101,7 @@ def _apply(op: str, args: list[Array]) -> Array:
     if op == "not":
         return np.logical_not(args[0])
     if op.startswith("cast."):
-        return args[0].astype(op.removeprefix("cast."))
-    if op in _INTEGER:
-        return _INTEGER[op](*args)
-    return ALU[op](*args) if op in ALU else ACTIVATION[op](*args)
+        return np.asarray(args[0]).astype(op.removeprefix("cast."))
+    if op in _POSITIONS:
+        return np.asarray(_POSITIONS[op](*args))
+    return np.asarray(ALU[op](*args) if op in ALU else ACTIVATION[op](*args))

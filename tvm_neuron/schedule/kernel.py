@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Axis, Expr, Load, loads
-from tvm_neuron.schedule.graph import Block
+from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -67,6 +67,13 @@ class Kernel:
             yield self.root.load.tensor
         for load in self.operand_loads():
             yield load.tensor
+
+
+def is_read_backward(kernel: Kernel, axis: Axis) -> bool:
+    """Whether a load of the kernel's expression falls along the axis; access patterns only rise."""
+    return any(
+        part.terms.get(axis, 0) < 0 for load in kernel.operand_loads() for part in linear_indices(load.indices) or ()
+    )
 
 
 def kernel_of(

@@ -2,8 +2,12 @@
 
 from collections.abc import Iterator
 
-from tvm_neuron.schedule.expr import Apply, Expr, Load, Num
+import numpy as np
+
+from tvm_neuron.schedule.evaluate import evaluate
+from tvm_neuron.schedule.expr import Apply, Expr, Index, Load, Num, axes_of
 from tvm_neuron.schedule.graph import Block, linear_indices
+from tvm_neuron.schedule.tensor import Tensor
 
 
 def factors(expr: Expr) -> Iterator[Expr]:
@@ -39,3 +43,13 @@ def is_forward(load: Load) -> bool:
     if maps is None:
         return False
     return load.tensor.value is not None or all(step > 0 for part in maps for step in part.terms.values())
+
+
+def constant_load(block: Block) -> Load | None:
+    """What a block of constants stores, as one table over the axes along which it changes; None for any other block."""
+    if any(load.tensor.value is None for load in block.loads()):
+        return None
+    axes = tuple(axis for axis in block.spatial if axis in set(axes_of(block.expr))) or block.spatial[-1:]
+    values = np.broadcast_to(evaluate(block.expr, axes), [axis.extent for axis in axes])
+    table = Tensor(f"{block.output.name}.table", values.shape, block.output.dtype, value=np.ascontiguousarray(values))
+    return Load(table, tuple(Index(axis) for axis in axes))

@@ -1,7 +1,7 @@
 """Emitter: what every kernel family needs to become instructions: storages, staging of DRAM tensors, transfers."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -80,13 +80,21 @@ class Emitter:
         self, source: Storage, source_maps: Sequence[Linear], target: Storage, target_maps: Sequence[Linear],
         channel: Axis, free: Region, run: Segment, queue: int,
     ) -> None:  # fmt: skip
-        """DMA of a run of channels over a region of the free axes; axes that no pattern has room for take one each."""
+        """DMA of a run of channels over a region of the free axes; axes that no pattern has room for take one each.
+
+        Axes read backwards are loops, since a pattern only rises.
+        """
         start, size, count = run
-        outer = list(free)[: max(0, len(free) - MAX_COPY_FREE_AXES)]
-        inner = list(free)[len(outer) :]
+        falling = [axis for axis in free if any(part.terms.get(axis, 0) < 0 for part in source_maps)]
+        rising = [axis for axis in free if axis not in falling]
+        outer = rising[: max(0, len(rising) - MAX_COPY_FREE_AXES)]
+        inner = rising[len(outer) :]
         for values in product(*(range(*free[axis]) for axis in outer)):
-            with self.builder.loop(count) as depth:
-                spans = {channel: Span(start, size, depth, PARTITIONS)}
+            with ExitStack() as loops:
+                spans = {channel: Span(start, size, loops.enter_context(self.builder.loop(count)), PARTITIONS)}
+                for axis in falling:
+                    low, high = free[axis]
+                    spans[axis] = Span(low, 1, loops.enter_context(self.builder.loop(high - low)), 1, high - low)
                 spans |= {axis: Span(value, 1) for axis, value in zip(outer, values, strict=True)}
                 spans |= {axis: Span(free[axis][0], free[axis][1] - free[axis][0]) for axis in inner}
                 sides = target.tile(target_maps, channel, inner, spans), source.tile(source_maps, channel, inner, spans)

@@ -2,13 +2,18 @@
 
 from itertools import product
 
+import numpy as np
+
+from tvm_neuron.allocation.layouts import dram_strides
 from tvm_neuron.allocation.storage import InDram, OnChip, Storage
 from tvm_neuron.codegen.emit.emitter import MOVE_QUEUE, Emitter
 from tvm_neuron.errors import CompileError
+from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.schedule.expr import Axis, Load
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import Segment, runs
 
 Maps = tuple[Linear, ...]
@@ -22,7 +27,8 @@ def emit_movement(emitter: Emitter, kernel: Kernel) -> None:
     """
     load = kernel.expr
     assert isinstance(load, Load)
-    source, target = emitter.storage(load.tensor), emitter.storage(kernel.out)
+    target = emitter.storage(kernel.out)
+    source = emitter.storage(load.tensor) if load.tensor.value is None else _table(emitter, kernel, load.tensor)
     maps = linear_indices(load.indices) or ()
     outer = _outer_axes(kernel, target)
     free = {axis: (0, axis.extent) for axis in kernel.free if axis not in outer}
@@ -31,6 +37,13 @@ def emit_movement(emitter: Emitter, kernel: Kernel) -> None:
         here, there = _fix(maps, fixed), _fix(kernel.out_maps, fixed)
         for run in _runs(kernel, source, here, target, there):
             emitter.copy(source, here, target, there, kernel.channel, free, run, MOVE_QUEUE)
+
+
+def _table(emitter: Emitter, kernel: Kernel, tensor: Tensor) -> InDram:
+    """A constant in device memory."""
+    dtype = tensor.dtype if tensor.dtype in DTYPES else "float32"
+    index = emitter.builder.add_weight(f"{kernel.origins[0].name}.table", np.asarray(tensor.value), dtype)
+    return InDram(index, dtype, dram_strides(tensor.shape, range(len(tensor.shape))))
 
 
 def _runs(kernel: Kernel, source: Storage, here: Maps, target: Storage, there: Maps) -> list[Segment]:

@@ -14,10 +14,15 @@ from tvm_neuron.isa import TensorReduce
 from tvm_neuron.isa.tile import MAX_FREE_DIMS
 from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.graph import linear_indices
-from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction
+from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction, is_read_backward
 from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, contiguous, runs, segments, tile_sizes
 
 MAX_TILE_ELEMS = 512  # as many as a PSUM bank holds, so that all temporaries have one size
+
+
+def scratch_bytes(temporaries: int) -> int:
+    """Bytes of each partition for the temporaries of two tiles, so that one tile's work overlaps the next one's."""
+    return 2 * max(1, temporaries) * 4 * MAX_TILE_ELEMS
 
 
 def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
@@ -39,11 +44,12 @@ def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
 
 
 def _sizes(kernel: Kernel, root: Reduction | None, region: Region) -> dict[Axis, int]:
-    """Tile sizes; an access pattern has room for only so many dimensions, the outer axes get loops."""
+    """Tile sizes; an access pattern has room for only so many dimensions, and goes forwards: other axes get loops."""
     dims = MAX_FREE_DIMS - (len(root.axes) if root else 0)
     sizes = tile_sizes(kernel.free, region, MAX_TILE_ELEMS)
-    for axis in kernel.free[: max(0, len(kernel.free) - dims)]:
-        sizes[axis] = 1
+    for place, axis in enumerate(kernel.free):
+        if place < len(kernel.free) - dims or is_read_backward(kernel, axis):
+            sizes[axis] = 1
     return sizes
 
 

@@ -12,9 +12,13 @@ from tvm_neuron.schedule.tensor import Tensor
 def bounce_through_dram(kernels: list[Kernel], partition_of: dict[Tensor, int]) -> list[Kernel]:
     """The kernels with such moves in two steps; the tensor between them has kind "scratch" and lies in DRAM."""
     found: list[Kernel] = []
+    copies: dict[Tensor, Tensor] = {}
     for kernel in kernels:
         load = kernel.expr
         if not kernel.by_dma or not isinstance(load, Load) or load.tensor.kind != "temp":
+            found.append(kernel)
+            continue
+        if load.tensor.value is not None:  # a table, which lies in device memory anyway
             found.append(kernel)
             continue
         maps = linear_indices(load.indices) or ()
@@ -22,9 +26,11 @@ def bounce_through_dram(kernels: list[Kernel], partition_of: dict[Tensor, int]) 
         if here == kernel.out_maps[partition_of[kernel.out]].terms:
             found.append(kernel)
             continue
-        copy = Tensor(f"{load.tensor.name}.moved", load.tensor.shape, load.tensor.dtype, "scratch")
-        partition_of[copy] = partition_of[load.tensor]
-        found += [_whole_move(kernel, load.tensor, copy, partition_of), replace(kernel, expr=Load(copy, load.indices))]
+        if load.tensor not in copies:
+            copy = Tensor(f"{load.tensor.name}.moved", load.tensor.shape, load.tensor.dtype, "scratch")
+            copies[load.tensor], partition_of[copy] = copy, partition_of[load.tensor]
+            found.append(_whole_move(kernel, load.tensor, copy, partition_of))
+        found.append(replace(kernel, expr=Load(copies[load.tensor], load.indices)))
     return found
 
 

@@ -22,12 +22,12 @@ def _cut(block: Block) -> list[Block]:
         return [block]
     whole: Box = {axis: (0, axis.extent) for axis in block.axes}
     try:
-        return [_on_box(block, box, expr) for box, expr in _regions(block.expr, whole)]
+        return [on_box(block, box, expr) for box, expr in _regions(block.expr, whole)]
     except SplitAxisError as split:  # a choice by remainder: every second element, say
         return _cut(split_axis(block, split.axis, split.inner))
     except CutAxisError as cut:
         halves = ({**whole, cut.axis: part} for part in ((0, cut.at), (cut.at, cut.axis.extent)))
-        return [piece for half in halves for piece in _cut(_on_box(block, half, block.expr))]
+        return [piece for half in halves for piece in _cut(on_box(block, half, block.expr))]
     except NotLinearError:
         return [block]
 
@@ -80,7 +80,8 @@ def _bounds(condition: Expr) -> Iterator[tuple[Axis, int, int]]:
             raise NotLinearError(str(condition))
 
 
-def _on_box(block: Block, box: Box, expr: Expr) -> Block:
+def on_box(block: Block, box: Box, expr: Expr) -> Block:
+    """The block over a box of its axes, storing `expr`."""
     axes = {axis: Axis(axis.name, high - low, axis.is_reduction) for axis, (low, high) in box.items()}
     by: dict[Axis, Expr] = {
         axis: Apply("add", (Index(new), Num(box[axis][0]))) if box[axis][0] else Index(new)
