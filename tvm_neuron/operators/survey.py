@@ -59,7 +59,7 @@ def _try(sample: Sample, can_schedule: CanSchedule) -> tuple[Found, list[Found]]
         mod, params = from_onnx(sample.model)
         mod = relax.transform.ConvertToDataflow(min_size=1)(normalize(mod, params))
         lifted = lift_constants(mod["main"])
-        plan = make_plan(lifted.func, set(lifted.constants), can_schedule)
+        plan = make_plan(lifted.func, lifted.constants, can_schedule)
     except NeuronError as error:
         return found("refused", _general(str(error), sample)), []
     except Exception as error:  # of TVM itself; a build makes a CompileError of it
