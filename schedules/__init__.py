@@ -3,8 +3,12 @@
 from tvm_neuron_schedules.contraction import ContractionRule
 from tvm_neuron_schedules.elementwise import ElementwiseRule
 from tvm_neuron_schedules.movement import MovementRule
+from tvm_neuron_schedules.product import ProductRule
 from tvm_neuron_schedules.reduction import ReductionRule
+from tvm_neuron_schedules.transposition import TranspositionRule
 
-RULES = (ContractionRule(), ReductionRule(), ElementwiseRule(), MovementRule())
+RULES = (
+    ContractionRule(), ProductRule(), ReductionRule(), ElementwiseRule(), TranspositionRule(), MovementRule(),
+)  # fmt: skip
 
 __all__ = ["RULES"]

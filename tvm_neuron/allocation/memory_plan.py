@@ -5,10 +5,10 @@ from functools import partial
 
 from tvm_neuron.allocation.layouts import bytes_on_chip, on_chip
 from tvm_neuron.allocation.place import Buffer, peak_bytes, place
-from tvm_neuron.allocation.regions import Box, box, joined, source_maps, strips, whole
+from tvm_neuron.allocation.regions import Box, box, grains, joined, source_maps, strips, whole
 from tvm_neuron.allocation.storage import OnChip
 from tvm_neuron.errors import CompileError
-from tvm_neuron.schedule.kernel import Contraction, Kernel
+from tvm_neuron.schedule.kernel import Contraction, Kernel, Product
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import Region
 
@@ -43,7 +43,7 @@ class MemoryPlan:
 
     def stage_dtype(self, kernel: Kernel, tensor: Tensor) -> str:
         """Staged data are converted where the PE array will read them."""
-        if isinstance(kernel.root, Contraction) and kernel.root.data is tensor:
+        if isinstance(kernel.root, Contraction | Product) and tensor in kernel.multiplied():
             return kernel.root.dtype
         return self.dtypes[tensor]
 
@@ -100,7 +100,9 @@ def _buffers(kernels: list[Kernel], plan: MemoryPlan, capacity: int) -> list[Buf
             continue
         region = whole(kernel)
         if plan.boxes(kernel, region):
-            plan.strips[kernel] = strips(kernel, partial(_stage_total, plan, kernel), capacity // STAGE_SHARE)
+            plan.strips[kernel] = strips(
+                kernel, partial(_stage_total, plan, kernel), capacity // STAGE_SHARE, grains(kernel, plan.partition_of)
+            )
             slots = 2 if len(plan.strips[kernel]) > 1 else 1
             largest: dict[Tensor, int] = {}
             for part in plan.strips[kernel]:

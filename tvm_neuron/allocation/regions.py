@@ -1,12 +1,13 @@
 """regions: which box of a tensor a part of a kernel touches, and how a kernel is cut so that boxes fit in SBUF."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 
 from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.graph import linear_indices
-from tvm_neuron.schedule.kernel import Contraction, Kernel, Reduction
+from tvm_neuron.schedule.kernel import Contraction, Kernel, Product, Reduction, Transposition
 from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.partitions import period
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import Region, segments
 
@@ -45,6 +46,10 @@ def source_maps(kernel: Kernel, tensor: Tensor, partition_dim: int) -> list[tupl
     root = kernel.root
     if isinstance(root, Contraction) and root.data is tensor:
         found.append(data_maps(root, partition_dim)[1])
+    if isinstance(root, Product):
+        found += [operand.maps for operand in (root.stationary, root.moving) if operand.tensor is tensor]
+    if isinstance(root, Transposition) and root.source.tensor is tensor:
+        found.append(root.source.maps)
     if isinstance(root, Reduction) and root.load.tensor is tensor:
         found.append(linear_indices(root.load.indices) or ())
     for load in kernel.operand_loads():
@@ -60,15 +65,41 @@ def data_maps(root: Contraction, partition_dim: int) -> tuple[Axis, tuple[Linear
     return depth, tuple(part if d == partition_dim else m for d, m in enumerate(root.maps))
 
 
-def strips(kernel: Kernel, size_of: Callable[[Region], int], budget: int) -> list[Region]:
-    """The kernel's free axes in parts of which each needs at most `budget` bytes (or as little as can be)."""
+def strips(
+    kernel: Kernel, size_of: Callable[[Region], int], budget: int, grains: Mapping[Axis, int]
+) -> list[Region]:
+    """The kernel's free axes in parts of which each needs at most `budget` bytes (or as little as can be).
+
+    Axes with a grain are cut at multiples of it: there they are back on the partition where they started.
+    """
     sizes = {axis: axis.extent for axis in kernel.free}
     for axis in kernel.free:
-        while sizes[axis] > 1 and size_of({a: (0, size) for a, size in sizes.items()}) > budget:
-            sizes[axis] = (sizes[axis] + 1) // 2
-    cuts = [
-        [(start + i * size, start + (i + 1) * size) for start, size, count in segments(0, axis.extent, sizes[axis])
-         for i in range(count)]
-        for axis in kernel.free
-    ]  # fmt: skip
+        grain = grains.get(axis, 1)
+        while sizes[axis] > grain and size_of({a: (0, size) for a, size in sizes.items()}) > budget:
+            sizes[axis] = -(-((sizes[axis] + 1) // 2) // grain) * grain
+    cuts = [list(_cut(axis.extent, sizes[axis], axis in grains)) for axis in kernel.free]
     return [dict(zip(kernel.free, part, strict=True)) for part in product(*cuts)]
+
+
+def _cut(extent: int, size: int, has_grain: bool) -> Iterator[tuple[int, int]]:
+    if has_grain:
+        yield from ((low, min(low + size, extent)) for low in range(0, extent, size))
+        return
+    for start, even, count in segments(0, extent, size):
+        yield from ((start + i * even, start + (i + 1) * even) for i in range(count))
+
+
+def grains(kernel: Kernel, partition_of: Mapping[Tensor, int]) -> dict[Axis, int]:
+    """The free axes along which the kernel steps through partitions, and after how many steps it is back on the same."""
+    places = [(kernel.out, kernel.out_maps)]
+    root = kernel.root
+    if isinstance(root, Product):
+        places += [(operand.tensor, operand.maps) for operand in (root.stationary, root.moving)]
+    if isinstance(root, Transposition):
+        places.append((root.source.tensor, root.source.maps))
+    found: dict[Axis, int] = {}
+    for tensor, maps in places:
+        for axis, step in maps[partition_of[tensor]].terms.items():
+            if axis in kernel.free:
+                found[axis] = max(found.get(axis, 1), period(step))
+    return found

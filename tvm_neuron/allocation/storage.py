@@ -14,7 +14,8 @@ from tvm_neuron.schedule.tiling import PARTITIONS
 class Span:
     """The part of an axis that one instruction covers: [start, start + size), moved by `stride` each loop iteration.
 
-    `depth` is the nesting depth of that loop and `count` its iterations; None and 1 where there is none.
+    `depth` is the nesting depth of that loop and `count` its iterations; None and 1 where there is none. `inner` is the
+    (depth, stride) of a further loop inside of a tile.
     """
 
     start: int
@@ -22,10 +23,13 @@ class Span:
     depth: int | None = None
     stride: int = 0
     count: int = 1
+    inner: tuple[int, int] | None = None
 
     def terms(self, step: int) -> list[tuple[int, int]]:
         """(depth, movement of the address) for an address that moves `step` with the axis."""
-        return [] if self.depth is None else [(self.depth, step * self.stride)]
+        loops = [] if self.depth is None else [(self.depth, self.stride)]
+        loops += [] if self.inner is None else [self.inner]
+        return [(depth, step * stride) for depth, stride in loops]
 
 
 Spans = Mapping[Axis, Span]
@@ -45,18 +49,15 @@ class OnChip:
     strides: tuple[int, ...]
     chunk_elems: int
 
-    def first_partition(self, maps: Sequence[Linear], channel: Span) -> int:
-        """The absolute partition (chunk * 128 + partition) where the channels of `channel` start."""
-        part = maps[self.partition_dim]
-        return part.const + channel.start * (1 if part.terms else 0) - self.origin[self.partition_dim]
-
     def tile(self, maps: Sequence[Linear], channel: Axis, free: Sequence[Axis], spans: Spans) -> Tile:
-        """The elements `maps` over the spans: [channels, *free]."""
-        run = spans[channel]
-        start = self.first_partition(maps, run)
-        has_channel = bool(maps[self.partition_dim].terms)
+        """The elements `maps` over the spans: [channels, *free]; axes that step partitions stay on one, see `turns`."""
+        run, part = spans[channel], maps[self.partition_dim]
+        steps = {axis: step for axis, step in part.terms.items() if axis in spans}
+        start = part.const + sum(step * spans[axis].start for axis, step in steps.items())
+        start -= self.origin[self.partition_dim]
+        has_channel = channel in part.terms
         elems = start // PARTITIONS * self.chunk_elems
-        terms = run.terms(self.chunk_elems) if has_channel and run.depth is not None else []
+        terms = [term for axis, step in steps.items() for term in spans[axis].terms(step * self.chunk_elems)]
         terms = [(depth, movement // PARTITIONS) for depth, movement in terms]
         moved, more = _free_offset(maps, self.strides, self.origin, self.partition_dim, channel, spans)
         item = size_bytes(self.dtype)

@@ -1,7 +1,9 @@
 """compile_function: the list of steps from one Relax function to its NEFF."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from types import NoneType
 from typing import Any
 
 from tvm import relax
@@ -16,6 +18,7 @@ from tvm_neuron.codegen.emit.contraction import emit_contraction
 from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, Emitter, partition_firsts
 from tvm_neuron.codegen.emit.movement import emit_movement
 from tvm_neuron.codegen.emit.positions import load_positions
+from tvm_neuron.codegen.emit.product import emit_product, emit_transposition
 from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS, emit_vector, scratch_bytes
 from tvm_neuron.codegen.kernels.saturate import saturate
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
@@ -36,7 +39,7 @@ from tvm_neuron.program.verify import verify
 from tvm_neuron.runtime import VERSION
 from tvm_neuron.schedule.expr import loads
 from tvm_neuron.schedule.graph import Graph
-from tvm_neuron.schedule.kernel import ACCUMULATOR, Contraction, Kernel
+from tvm_neuron.schedule.kernel import ACCUMULATOR, Contraction, Kernel, Product, Reduction, Transposition
 from tvm_neuron.schedule.rule import Rule, load_rules
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import runs
@@ -88,6 +91,15 @@ def compile_graph(graph: Graph, name: str, device: Device, options: BuildOptions
     )
 
 
+_EMIT: dict[type, Callable[[Emitter, Kernel], None]] = {
+    Contraction: emit_contraction,
+    Product: emit_product,
+    Transposition: emit_transposition,
+    Reduction: emit_vector,
+    NoneType: emit_vector,
+}
+
+
 @dataclass(frozen=True)
 class Zones:
     """How each SBUF partition is divided, in bytes from its start."""
@@ -126,7 +138,7 @@ def _vector_columns(kernel: Kernel, partition_of: dict[Tensor, int], device: Dev
     vectors = sum(1 for load in loads(kernel.expr) if load.tensor is not ACCUMULATOR and load.tensor.value is not None)
     if not vectors or kernel.by_dma:
         return 0
-    most = device.pe_columns if isinstance(kernel.root, Contraction) else device.partitions
+    most = device.partitions if isinstance(kernel.root, Reduction | None) else device.pe_columns
     resident = partition_firsts(kernel, partition_of, ())
     return vectors * max(len(_single(runs(kernel.channel.extent, firsts, most))) for firsts in (resident, [0]))
 
@@ -149,8 +161,7 @@ def _emit(
                 emit_movement(emitter, kernel)
                 continue
             load_positions(emitter, kernel)
-            emit = emit_contraction if isinstance(kernel.root, Contraction) else emit_vector
-            emit(emitter, kernel)
+            _EMIT[type(kernel.root)](emitter, kernel)
     body = [*_load_vectors(builder), *builder.body]
     return Program(tuple(builder.tensors), tuple(builder.origins), tuple(body)), builder.arrays
 

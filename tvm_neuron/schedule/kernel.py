@@ -28,6 +28,37 @@ class Contraction:
     dtype: str = "bfloat16"  # in which the PE array reads both operands
 
 
+@dataclass(frozen=True)
+class Operand:
+    """A run-time tensor and where in it the PE array reads."""
+
+    tensor: Tensor
+    maps: tuple[Linear, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """root[channel, *free] = sum over depth and steps of stationary[...] * moving[...], both known only at run time.
+
+    `depth` lies on the partitions of both, on the same ones at the same time. Free axes of the stationary operand are
+    axes of batches: each of their values takes a matmul of its own.
+    """
+
+    stationary: Operand  # its axis `channel` becomes the partitions of the result
+    moving: Operand
+    depth: Axis
+    steps: tuple[Axis, ...]
+    dtype: str = "bfloat16"  # in which the PE array reads both operands
+
+
+@dataclass(frozen=True, eq=False)
+class Transposition:
+    """root[channel, *free] = source[...], where `row`, a free axis, lies on the partitions of the source."""
+
+    source: Operand
+    row: Axis
+
+
 @dataclass(frozen=True, eq=False)
 class Reduction:
     """root[p, *free] = combine over the axes of load."""
@@ -50,7 +81,7 @@ class Kernel:
     channel: Axis
     free: tuple[Axis, ...]
     expr: Expr
-    root: Contraction | Reduction | None = None
+    root: Contraction | Product | Transposition | Reduction | None = None
     by_dma: bool = False
 
     def operand_loads(self) -> Iterator[Load]:
@@ -59,10 +90,19 @@ class Kernel:
             if load.tensor is not ACCUMULATOR and load.tensor.value is None:
                 yield load
 
+    def multiplied(self) -> tuple[Tensor, ...]:
+        """The run-time tensors that the PE array multiplies."""
+        if isinstance(self.root, Contraction):
+            return (self.root.data,)
+        if isinstance(self.root, Product):
+            return tuple(dict.fromkeys((self.root.stationary.tensor, self.root.moving.tensor)))
+        return ()
+
     def sources(self) -> Iterator[Tensor]:
         """Every run-time tensor that it reads."""
-        if isinstance(self.root, Contraction):
-            yield self.root.data
+        yield from self.multiplied()
+        if isinstance(self.root, Transposition):
+            yield self.root.source.tensor
         elif isinstance(self.root, Reduction):
             yield self.root.load.tensor
         for load in self.operand_loads():
@@ -81,7 +121,7 @@ def kernel_of(
     out_maps: tuple[Linear, ...],
     channel: Axis,
     expr: Expr,
-    root: Reduction | None = None,
+    root: Product | Transposition | Reduction | None = None,
     by_dma: bool = False,
 ) -> Kernel:
     """The kernel that runs a block over its own axes, `channel` along the partitions."""

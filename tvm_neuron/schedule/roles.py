@@ -37,6 +37,22 @@ def is_constant_contraction(block: Block) -> bool:
     return data is not None and any(isinstance(part, Load) and part is not data for part in factors(block.expr))
 
 
+def product_factors(block: Block) -> tuple[Load, Load] | None:
+    """The two factors of a sum of products that are known only at run time, if one of them has an axis of its own.
+
+    Without one, every element that is read is multiplied once, and the PE array would be of no use.
+    """
+    if block.combine != "add" or block.init:
+        return None
+    varying = [part for part in factors(block.expr) if not isinstance(part, Num)]
+    if len(varying) != 2 or not all(isinstance(part, Load) and part.tensor.value is None for part in varying):
+        return None
+    left, right = (part for part in varying if isinstance(part, Load))
+    spatial = {axis for axis in block.spatial if axis.extent > 1}
+    own = (set(axes_of(left)) ^ set(axes_of(right))) & spatial
+    return (left, right) if own else None
+
+
 def is_forward(load: Load) -> bool:
     """Whether it reads along sums of axes, and, unless it is known at compile time, never backwards along one."""
     maps = linear_indices(load.indices)

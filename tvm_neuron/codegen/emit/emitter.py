@@ -16,6 +16,7 @@ from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Kernel, Reduction
 from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.partitions import starts
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, runs
 
@@ -112,8 +113,9 @@ def partition_firsts(kernel: Kernel, partition_of: Mapping[Tensor, int], staged:
     found = [0]
     for tensor, maps in places:
         part = maps[partition_of[tensor]] if maps else Linear()
-        if part.terms and tensor not in staged:
-            found.append(part.const)
+        if part.terms:
+            found += [0] if tensor in staged else [part.const]
+            found += starts(Linear(0 if tensor in staged else part.const, part.terms), kernel.channel)
     return list(dict.fromkeys(found))
 
 

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from tvm_neuron.codegen.precision import Precisions
+from tvm_neuron.codegen.precision import Precision, Precisions
 from tvm_neuron.errors import UnschedulableError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.dtypes import MATMUL_DTYPES
 from tvm_neuron.schedule.expr import Axis, Index, Load
-from tvm_neuron.schedule.kernel import Contraction, Kernel
+from tvm_neuron.schedule.kernel import Contraction, Kernel, Operand, Product
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -20,9 +20,9 @@ def choose_operands(kernels: list[Kernel], precisions: Precisions, device: Devic
     """
     found: list[Kernel] = []
     for kernel in kernels:
-        if isinstance(kernel.root, Contraction):
+        if isinstance(kernel.root, Contraction | Product):
             origin = kernel.origins[0]
-            dtype = precisions.of(origin.name).operand_dtype(kernel.root.data.dtype)
+            dtype = _operand_dtype(kernel, precisions.of(origin.name))
             if dtype == "float32" and not device.fp32_matmul_passes:
                 reason = (
                     f"the PE array of {device.name} multiplies {' and '.join(MATMUL_DTYPES)}, and float32 is asked of "
@@ -47,22 +47,42 @@ def separate_operands(
     found: list[Kernel] = []
     for kernel in kernels:
         root = kernel.root
-        if isinstance(root, Contraction) and _needs_copy(kernel, root, others):
-            copy = copies.get((root.data, root.dtype))
+        for data in kernel.multiplied():
+            assert isinstance(root, Contraction | Product)
+            if not _needs_copy(kernel, data, root.dtype, others):
+                continue
+            copy = copies.get((data, root.dtype))
             if copy is None:
-                copy = Tensor(f"{root.data.name}.{root.dtype}", root.data.shape, root.data.dtype)
-                copies[root.data, root.dtype] = copy
-                partition_of[copy] = partition_of[root.data]
-                found.append(elementwise_copy(kernel, root.data, copy, partition_of[copy]))
-            kernel = replace(kernel, root=replace(root, data=copy))
+                copy = Tensor(f"{data.name}.{root.dtype}", data.shape, data.dtype)
+                copies[data, root.dtype] = copy
+                partition_of[copy] = partition_of[data]
+                found.append(elementwise_copy(kernel, data, copy, partition_of[copy]))
+            kernel = replace(kernel, root=_reading(root, data, copy))
+            root = kernel.root
         found.append(kernel)
     return found
 
 
-def _needs_copy(kernel: Kernel, root: Contraction, others: dict[Tensor, str]) -> bool:
-    if root.data.kind in ("input", "output") and all(load.tensor is not root.data for load in kernel.operand_loads()):
+def _operand_dtype(kernel: Kernel, precision: Precision) -> str:
+    """The dtype of both operands: float32 if either asks for it, then bfloat16, whose range holds float16."""
+    asked = {precision.operand_dtype(tensor.dtype) for tensor in kernel.multiplied()}
+    return next(dtype for dtype in ("float32", "bfloat16", "float16") if dtype in asked)
+
+
+def _reading(root: Contraction | Product, data: Tensor, copy: Tensor) -> Contraction | Product:
+    if isinstance(root, Contraction):
+        return replace(root, data=copy)
+
+    def changed(operand: Operand) -> Operand:
+        return Operand(copy, operand.maps) if operand.tensor is data else operand
+
+    return replace(root, stationary=changed(root.stationary), moving=changed(root.moving))
+
+
+def _needs_copy(kernel: Kernel, data: Tensor, dtype: str, others: dict[Tensor, str]) -> bool:
+    if data.kind in ("input", "output") and all(load.tensor is not data for load in kernel.operand_loads()):
         return False  # it is cast as it is loaded
-    return others.get(root.data, root.dtype) != root.dtype
+    return others.get(data, dtype) != dtype
 
 
 def _needed_otherwise(kernels: list[Kernel], precisions: Precisions) -> dict[Tensor, str]:
@@ -72,12 +92,13 @@ def _needed_otherwise(kernels: list[Kernel], precisions: Precisions) -> dict[Ten
     found: dict[Tensor, str] = {}
     for kernel in kernels:
         read_else = set(kernel.sources())
-        if isinstance(kernel.root, Contraction):
-            dtypes = multiplied.setdefault(kernel.root.data, set())
-            dtypes.add(kernel.root.dtype)
+        if isinstance(kernel.root, Contraction | Product):
             read_else = {load.tensor for load in kernel.operand_loads()}
-            if len(dtypes) > 1:
-                read_else.add(kernel.root.data)
+            for tensor in kernel.multiplied():
+                dtypes = multiplied.setdefault(tensor, set())
+                dtypes.add(kernel.root.dtype)
+                if len(dtypes) > 1:
+                    read_else.add(tensor)
         for tensor in read_else:
             origin = writer.get(tensor, kernel).origins[-1]
             found.setdefault(tensor, precisions.of(origin.name).dtype_of(tensor.dtype))

@@ -1,7 +1,7 @@
 """choose_dtypes: in which dtype each tensor is kept while the subgraph runs."""
 
 from tvm_neuron.codegen.precision import DEFAULT, Precisions
-from tvm_neuron.schedule.kernel import Contraction, Kernel
+from tvm_neuron.schedule.kernel import Contraction, Kernel, Product
 from tvm_neuron.schedule.tensor import Tensor
 
 SMALL_ELEMS = 1 << 16
@@ -13,7 +13,12 @@ def choose_dtypes(kernels: list[Kernel], precisions: Precisions = DEFAULT) -> di
     Small tensors that the PE array does not read stay float32: a softmax's logits, maxima and sums are such, rounding
     them costs accuracy, keeping them costs nothing. Inputs and outputs keep the model's dtype.
     """
-    multiplied = {k.root.data: k.root.dtype for k in kernels if isinstance(k.root, Contraction)}
+    multiplied = {
+        tensor: k.root.dtype
+        for k in kernels
+        if isinstance(k.root, Contraction | Product)
+        for tensor in k.multiplied()
+    }
     writer = {kernel.out: kernel for kernel in kernels}
     found: dict[Tensor, str] = {}
     for kernel in kernels:

@@ -3,11 +3,19 @@
 import numpy as np
 
 from tvm_neuron.codegen.passes.canonical import canonical
-from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, rewrite
+from tvm_neuron.codegen.passes.product_layout import (
+    batches_on_partitions,
+    choose_result_dim,
+    depth_dims,
+    input_dim,
+    packed_copy,
+    summed_axis,
+)
+from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, axes_of, replace_axes, rewrite
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
-from tvm_neuron.schedule.roles import data_factor, factors, is_constant_contraction
+from tvm_neuron.schedule.roles import data_factor, factors, is_constant_contraction, product_factors
 from tvm_neuron.schedule.tensor import Tensor
 
 
@@ -28,7 +36,10 @@ def assign_partitions(graph: Graph) -> dict[Tensor, int]:
 class _Layout:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.partition_of = {tensor: min(1, max(len(tensor.shape) - 1, 0)) for tensor in graph.inputs}
+        self.partition_of: dict[Tensor, int] = {}
+        for tensor in graph.inputs:
+            found = input_dim(graph, tensor)
+            self.partition_of[tensor] = min(1, max(len(tensor.shape) - 1, 0)) if found is None else found
         self.blocks: list[Block] = []
         self.copies: dict[tuple[Tensor, int], Tensor] = {}
 
@@ -45,6 +56,8 @@ class _Layout:
         """The block with its data laid out so that what it sums or reduces lies where an engine can reach it."""
         if is_constant_contraction(block):
             return self._lay_out_contraction(block)
+        if product_factors(block):
+            return self._lay_out_product(block)
         if not block.combine:
             return self._use_copy(block)
         load = block.expr
@@ -66,9 +79,45 @@ class _Layout:
             return block
         return self._read_copy(block, data, max(depth, key=lambda d: data.tensor.shape[d]))
 
+    def _lay_out_product(self, block: Block) -> Block:
+        """The block with both operands laid out along the axis that is summed, on the same partitions."""
+        depth = summed_axis(block)
+        for number in range(2):
+            load = (product_factors(block) or ())[number]
+            dims = depth_dims(load, depth)
+            if dims and self.partition_of[load.tensor] not in dims:
+                block = self._read_copy(block, load, dims[0])
+        pair = product_factors(block) or ()
+        parts = [self._batches(load, depth) for load in pair]
+        for load, part in zip(pair, parts, strict=True):
+            if part is None or (part and parts[0] != parts[1]):
+                block = self._read_packed(block, load, depth)
+        return block
+
+    def _batches(self, load: Load, depth: Axis) -> dict[Axis, int] | None:
+        """The axes that step through the operand's partitions beside the depth, None if it does not lie along that."""
+        dim = self.partition_of[load.tensor]
+        return batches_on_partitions(load, dim, depth) if dim in depth_dims(load, depth) else None
+
+    def _read_packed(self, block: Block, load: Load, depth: Axis) -> Block:
+        copy, index, there = packed_copy(load, depth)
+        axes = {axis: Axis(axis.name, axis.extent) for part in index for axis in axes_of(part)}
+        by: dict[Axis, Expr] = {axis: Index(new) for axis, new in axes.items()}
+        source = Load(load.tensor, tuple(replace_axes(part, by) for part in load.indices))
+        self.partition_of[copy] = 0
+        index = tuple(replace_axes(part, by) for part in index)
+        self.blocks.append(canonical(Block(block.origin, tuple(axes.values()), copy, index, source)))
+
+        def leaf(part: Num | Index | Load) -> Expr:
+            return there if part == load else part
+
+        return canonical(block.with_expr(rewrite(block.expr, leaf)))
+
     def _choose(self, block: Block) -> int:
         """The partition dimension of what the block writes."""
         out_maps = linear_indices(block.index) or ()
+        if product_factors(block):
+            return choose_result_dim(block, self.graph)
         if is_constant_contraction(block):
             rows = [d for d, m in enumerate(out_maps) if set(m.terms) & _constant_axes(block)]
             if rows:
@@ -84,7 +133,7 @@ class _Layout:
         """An elementwise block with every operand laid out as its output is; a plain move needs nothing of it."""
         out_maps = linear_indices(block.index)
         is_move = isinstance(block.expr, Load) and not block.combine
-        if is_move or is_constant_contraction(block) or not out_maps:
+        if is_move or is_constant_contraction(block) or product_factors(block) or not out_maps:
             return block
         here = set(out_maps[self.partition_of[block.output]].terms)
         for load in _varying(block):

@@ -6,7 +6,7 @@ from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, replace_axes, rewrite
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
-from tvm_neuron.schedule.roles import is_constant_contraction, is_forward
+from tvm_neuron.schedule.roles import is_constant_contraction, is_forward, product_factors
 from tvm_neuron.schedule.tensor import Tensor
 
 
@@ -43,7 +43,8 @@ def _read_through(reader: Block, move: Block, source: Load) -> Block | None:
     candidate = canonical(reader.with_expr(rewrite(reader.expr, leaf)))
     is_linear = all(is_forward(load) for load in candidate.loads())
     is_simple = len(candidate.axes) == len(reader.axes) and all(map(_is_simple, candidate.loads()))
-    if is_linear and (is_simple or is_constant_contraction(candidate) or moved_load(candidate) is not None):
+    is_multiplied = is_constant_contraction(candidate) or product_factors(candidate) is not None
+    if is_linear and (is_simple or is_multiplied or moved_load(candidate) is not None):
         return candidate
     return None
 

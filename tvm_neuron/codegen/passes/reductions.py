@@ -5,7 +5,7 @@ from math import prod
 
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, replace_axes
 from tvm_neuron.schedule.graph import Block, Graph
-from tvm_neuron.schedule.roles import data_factor, is_constant_contraction
+from tvm_neuron.schedule.roles import data_factor, is_constant_contraction, product_factors
 from tvm_neuron.schedule.tensor import Tensor
 
 
@@ -16,6 +16,7 @@ def split_reductions(graph: Graph) -> None:
     """
     for block in graph.blocks:
         is_plain = isinstance(block.expr, Load) or is_constant_contraction(block) or data_factor(block) is not None
+        is_plain = is_plain or product_factors(block) is not None
         if not block.combine or is_plain:
             continue
         varying = [load.tensor.elems for load in block.loads() if load.tensor.value is None]

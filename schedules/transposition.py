@@ -1,0 +1,32 @@
+"""What moves one axis from the partitions to the free axes and another one back is transposed by the PE array."""
+
+from tvm_neuron.schedule.expr import Load
+from tvm_neuron.schedule.graph import Block, linear_indices
+from tvm_neuron.schedule.kernel import ROOT, Kernel, Operand, Transposition, kernel_of
+from tvm_neuron.schedule.partitions import is_addressable
+from tvm_neuron.schedule.roles import is_forward
+from tvm_neuron.schedule.rule import Context, Refusal
+
+
+class TranspositionRule:
+    """Tiles [rows <= 128, columns] of the source become [columns, rows] in PSUM, and are copied from there."""
+
+    name = "transposition"
+
+    def apply(self, block: Block, context: Context) -> Kernel | Refusal:
+        """See Rule."""
+        load, out_maps = block.expr, linear_indices(block.index)
+        if block.combine or not isinstance(load, Load) or load.tensor.value is not None or out_maps is None:
+            return Refusal("it computes, and a transposition only moves")
+        maps = linear_indices(load.indices)
+        if maps is None or not is_forward(load):
+            return Refusal("it reads at positions that are no sums of its axes, or backwards")
+        here, there = out_maps[context.partition_of[block.output]], maps[context.partition_of[load.tensor]]
+        channels = [axis for axis, step in here.terms.items() if step == 1 and axis not in there.terms]
+        rows = [axis for axis, step in there.terms.items() if step == 1 and axis not in here.terms]
+        if len(channels) != 1 or len(rows) != 1:
+            return Refusal("it does not swap one axis on the partitions for another")
+        (channel,), (row,) = channels, rows
+        if not is_addressable(here, channel) or not is_addressable(there, row) or there.const % 128:
+            return Refusal("its partitions are not stepped through as engines can")
+        return kernel_of(block, out_maps, channel, ROOT, Transposition(Operand(load.tensor, maps), row))

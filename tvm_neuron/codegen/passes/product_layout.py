@@ -1,0 +1,106 @@
+"""product_layout: how the operands and the result of a product of two run-time tensors lie on the partitions."""
+
+from math import prod
+
+from tvm_neuron.schedule.expr import Axis, Expr, Index, Load
+from tvm_neuron.schedule.graph import Block, Graph, linear_indices
+from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.partitions import is_addressable, stepping
+from tvm_neuron.schedule.roles import product_factors
+from tvm_neuron.schedule.tensor import Tensor
+
+PARTITIONS = 128
+LOOKAHEAD = 6  # elementwise operators between a result and the reader that cares how it lies
+
+
+def depth_dims(load: Load, depth: Axis) -> list[int]:
+    """The dimensions of an operand that can lie on the partitions with the summed axis `depth` along them."""
+    maps = linear_indices(load.indices) or ()
+    return [d for d, m in enumerate(maps) if _has_depth(m, depth)]
+
+
+def _has_depth(part: Linear, depth: Axis) -> bool:
+    others = stepping(part, depth)
+    if depth.extent > 1 and depth not in part.terms:
+        return False
+    return part.const % PARTITIONS == 0 and is_addressable(part, depth) and not any(a.is_reduction for a in others)
+
+
+def summed_axis(block: Block) -> Axis:
+    """The axis to sum over along the partitions: the longest; one of length 1 if nothing is summed."""
+    summed = [axis for axis in block.reduction if axis.extent > 1]
+    return max(summed, key=lambda axis: axis.extent) if summed else Axis("k", 1, True)
+
+
+def batches_on_partitions(load: Load, dim: int, depth: Axis) -> dict[Axis, int]:
+    """The axes that step through partitions beside the depth."""
+    return stepping((linear_indices(load.indices) or ())[dim], depth)
+
+
+def packed_copy(load: Load, depth: Axis) -> tuple[Tensor, tuple[Expr, ...], Load]:
+    """A tensor [depth, *other axes] with what the load reads, the load's indices in its axes, and the load from it.
+
+    The copy's own axes stand in place of the block's.
+    """
+    used = {axis for m in linear_indices(load.indices) or () for axis in m.terms}
+    axes = [depth, *sorted((axis for axis in used if axis is not depth), key=lambda axis: axis.name)]
+    copy = Tensor(f"{load.tensor.name}.packed", tuple(axis.extent for axis in axes), load.tensor.dtype)
+    index: tuple[Expr, ...] = tuple(Index(axis) for axis in axes)
+    return copy, index, Load(copy, index)
+
+
+def result_dims(block: Block) -> list[int]:
+    """The dimensions of a product's result that can lie on the partitions: an axis of one operand alone does there."""
+    pair, out_maps = product_factors(block), linear_indices(block.index)
+    if pair is None or out_maps is None:
+        return []
+    left, right = ({a for m in linear_indices(load.indices) or () for a in m.terms} for load in pair)
+    found = []
+    for d, part in enumerate(out_maps):
+        own = [axis for axis, step in part.terms.items() if step == 1 and axis in left ^ right]
+        if is_addressable(part, own[0] if own else Axis("m", 1)):
+            found.append(d)
+    return found
+
+
+def choose_result_dim(block: Block, graph: Graph) -> int:
+    """Of those dimensions the one that suits the readers: summed by the PE array rather than reduced, then the longest.
+
+    Where there is none, the rule refuses the block.
+    """
+    shape = block.output.shape
+    dims = result_dims(block) or [0]
+
+    def rank(dim: int) -> tuple[int, int]:
+        return _wish(graph, block.output, dim, LOOKAHEAD), min(shape[dim], PARTITIONS)
+
+    return max(dims, key=rank)
+
+
+def _wish(graph: Graph, tensor: Tensor, dim: int, depth: int) -> int:
+    """1 if the nearest reader that cares sums products along the dimension, -1 if it reduces it otherwise."""
+    found = 0
+    for reader in graph.readers(tensor):
+        for load in reader.loads():
+            maps = linear_indices(load.indices)
+            if load.tensor is not tensor or maps is None:
+                continue
+            if any(axis.is_reduction for axis in maps[dim].terms):
+                found += -1 if isinstance(reader.expr, Load) else 1
+            elif not reader.combine and depth:
+                out = linear_indices(reader.index) or ()
+                there = [d for d, m in enumerate(out) if set(m.terms) & set(maps[dim].terms)]
+                found += _wish(graph, reader.output, there[0], depth - 1) if there else 0
+    return max(-1, min(1, found)) if found >= 0 else -1
+
+
+def input_dim(graph: Graph, tensor: Tensor) -> int | None:
+    """For an input that a product reads: a dimension that DMA fills in rows, from which the depth is near."""
+    for reader in graph.readers(tensor):
+        for load in product_factors(reader) or ():
+            dims = depth_dims(load, summed_axis(reader)) if load.tensor is tensor else []
+            if dims:
+                inner = prod(tensor.shape[dims[0] + 1 :])
+                longer = [d for d in range(dims[0]) if tensor.shape[d] > 1]
+                return dims[0] if inner > 1 or not longer else longer[-1]
+    return None
