@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num
 from tvm_neuron.schedule.graph import Block, Graph
-from tvm_neuron.schedule.kernel import ACCUMULATOR, Contraction, Kernel, Reduction
+from tvm_neuron.schedule.kernel import ACCUMULATOR, Contraction, Kernel, Operand, Product, Reduction, Transposition
 from tvm_neuron.schedule.tensor import Tensor
 
 Array = NDArray[Any]
@@ -104,6 +104,15 @@ def _run_kernel(
     root = kernel.root
     if isinstance(root, Contraction):
         values[ACCUMULATOR] = _contract(kernel, root, partition_of[root.data], values)
+    elif isinstance(root, Product):
+        inside = _grid([*outer, root.depth, *root.steps])
+        left, right = (_value(_load(part), inside, values) for part in (root.stationary, root.moving))
+        shape = [axis.extent for axis in (*outer, root.depth, *root.steps)]
+        summed = tuple(range(len(outer), len(shape)))
+        values[ACCUMULATOR] = np.broadcast_to(left * right, shape).sum(axis=summed)
+    elif isinstance(root, Transposition):
+        found = _value(_load(root.source), at, values)
+        values[ACCUMULATOR] = np.broadcast_to(found, [axis.extent for axis in outer])
     elif isinstance(root, Reduction):
         inside = _grid([*outer, *root.axes])
         found = np.broadcast_to(_value(root.load, inside, values), [a.extent for a in (*outer, *root.axes)])
@@ -111,6 +120,10 @@ def _run_kernel(
     result = np.broadcast_to(_value(kernel.expr, at, values), [axis.extent for axis in outer])
     place = [_value(part.expr(), at, values) for part in kernel.out_maps]
     _store(kernel.out, place, result, values, written)
+
+
+def _load(operand: Operand) -> Load:
+    return Load(operand.tensor, tuple(part.expr() for part in operand.maps))
 
 
 def _contract(kernel: Kernel, root: Contraction, partition: int, values: Values) -> Array:

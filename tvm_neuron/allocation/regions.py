@@ -90,7 +90,7 @@ def _cut(extent: int, size: int, has_grain: bool) -> Iterator[tuple[int, int]]:
 
 
 def grains(kernel: Kernel, partition_of: Mapping[Tensor, int]) -> dict[Axis, int]:
-    """The free axes along which the kernel steps through partitions, and after how many steps it is back on the same."""
+    """The free axes along which the kernel steps through partitions; after so many steps it is back on the same."""
     places = [(kernel.out, kernel.out_maps)]
     root = kernel.root
     if isinstance(root, Product):

@@ -23,8 +23,8 @@ def assign_partitions(graph: Graph) -> dict[Tensor, int]:
     """The partition dimension of every tensor; inserts moves into `graph` where a reader needs another one.
 
     Contractions decide (their summed channels and their output channels lie on partitions); everything else keeps
-    what its largest operand has. A sum over partitions becomes a contraction with ones; any other reduction over
-    partitions reads a copy laid out otherwise.
+    what its largest operand has. A reduction over partitions reads a copy laid out otherwise; where nothing
+    else is left to lie there, a sum becomes a contraction with ones.
     """
     layout = _Layout(graph)
     for block in graph.blocks:
@@ -66,9 +66,9 @@ class _Layout:
         maps = linear_indices(load.indices)
         if maps is None or not any(axis.is_reduction for axis in maps[self.partition_of[load.tensor]].terms):
             return block
-        if block.combine == "add":
+        kept = [d for d, m in enumerate(maps) if m.terms and not any(axis.is_reduction for axis in m.terms)]
+        if block.combine == "add" and not kept:
             return _with_ones(block, load, maps[self.partition_of[load.tensor]])
-        kept = [d for d, m in enumerate(maps) if not any(axis.is_reduction for axis in m.terms)]
         return self._read_copy(block, load, max(kept, key=lambda d: load.tensor.shape[d])) if kept else block
 
     def _lay_out_contraction(self, block: Block) -> Block:
