@@ -57,8 +57,8 @@ def separate_operands(
                 copies[data, root.dtype] = copy
                 partition_of[copy] = partition_of[data]
                 found.append(elementwise_copy(kernel, data, copy, partition_of[copy]))
-            kernel = replace(kernel, root=_reading(root, data, copy))
-            root = kernel.root
+            root = reading(root, data, copy) if isinstance(root, Product) else replace(root, data=copy)
+            kernel = replace(kernel, root=root)
         found.append(kernel)
     return found
 
@@ -69,9 +69,8 @@ def _operand_dtype(kernel: Kernel, precision: Precision) -> str:
     return next(dtype for dtype in ("float32", "bfloat16", "float16") if dtype in asked)
 
 
-def _reading(root: Contraction | Product, data: Tensor, copy: Tensor) -> Contraction | Product:
-    if isinstance(root, Contraction):
-        return replace(root, data=copy)
+def reading(root: Product, data: Tensor, copy: Tensor) -> Product:
+    """The product with `copy` in the place of one of its operands (or of both)."""
 
     def changed(operand: Operand) -> Operand:
         return Operand(copy, operand.maps) if operand.tensor is data else operand

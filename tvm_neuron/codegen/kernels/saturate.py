@@ -11,10 +11,10 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from tvm_neuron.codegen.kernels.operands import elementwise_copy
+from tvm_neuron.codegen.kernels.operands import elementwise_copy, reading
 from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.schedule.expr import Apply, Expr, Index, Load, Num, loads, rewrite
-from tvm_neuron.schedule.kernel import ACCUMULATOR, Contraction, Kernel, Reduction
+from tvm_neuron.schedule.kernel import ACCUMULATOR, Contraction, Kernel, Operand, Product, Reduction, Transposition
 from tvm_neuron.schedule.tensor import Tensor
 
 _NEEDS_FINITE = ("add", "subtract", "multiply", "divide", "pow", "sin")
@@ -53,6 +53,13 @@ class _Saturation:
         if isinstance(root, Contraction):
             data = root.data if root.data in self.finite else self._copy(kernel, root.data, root.dtype)
             root = replace(root, data=data, weights=_clipped(root.weights, root.dtype))
+        elif isinstance(root, Product):
+            for tensor in kernel.multiplied():
+                if tensor not in self.finite:
+                    root = reading(root, tensor, self._copy(kernel, tensor, root.dtype))
+        elif isinstance(root, Transposition) and root.source.tensor not in self.finite:
+            source = self._copy(kernel, root.source.tensor, "float32")
+            root = replace(root, source=Operand(source, root.source.maps))
         elif isinstance(root, Reduction) and root.load.tensor not in self.finite:
             tensor = self._copy(kernel, root.load.tensor, "float32")
             root = replace(root, load=Load(tensor, root.load.indices))
