@@ -12,6 +12,7 @@ import numpy as np
 from tvm import relax
 
 from tvm_neuron.frontend.onnx.converters.converter import Converter, Node
+from tvm_neuron.frontend.onnx.converters.indexing import pad_by_position
 
 
 def _chain(operator: Callable[[relax.Expr, relax.Expr], relax.Expr]) -> Callable[[Node], relax.Expr]:
@@ -39,14 +40,23 @@ def _clip(node: Node) -> relax.Expr:
 
 
 def _pad(node: Node) -> relax.Expr | None:
-    """Padding with a constant, by numbers known at import."""
+    """Padding by numbers known at import."""
     widths = node.constant(1) if len(node.inputs) > 1 else np.array(node.attrs.get("pads", ()))
     fill = node.constant(2) if node.given(2) is not None else np.array(node.attrs.get("value", 0.0))
-    is_plain = node.attrs.get("mode", b"constant") == b"constant" and node.given(3) is None
-    if widths is None or fill is None or not is_plain or not widths.size or widths.min() < 0:
+    if widths is None or not widths.size or widths.min() < 0:
         return None
     before, after = widths.reshape(2, -1).tolist()
+    mode = node.attrs.get("mode", b"constant").decode()
+    if mode != "constant":
+        return pad_by_position(node, before, after, mode)
+    axes = node.constant(3)
+    if fill is None or (node.given(3) is not None and (axes is None or not node.is_static())):
+        return None
     pairs = [width for pair in zip(before, after, strict=True) for width in pair]
+    if axes is not None:
+        rank = len(node.shape())
+        by_axis = {int(axis) % rank: pair for axis, pair in zip(axes, zip(before, after, strict=True), strict=True)}
+        pairs = [width for axis in range(rank) for width in by_axis.get(axis, (0, 0))]
     return relax.op.nn.pad(node.inputs[0], pairs, pad_value=float(fill.reshape(())))
 
 

@@ -36,6 +36,11 @@ class Node:
         value = self.given(position)
         return value.value.numpy() if isinstance(value, tvm.ir.GenericConst) else None
 
+    def is_static(self, position: int = 0) -> bool:
+        """Whether the shape of an operand is known."""
+        shape = getattr(self.inputs[position].ty, "shape", None)
+        return isinstance(shape, relax.ShapeExpr) and all(isinstance(dim, tvm.tirx.IntImm) for dim in shape)
+
     def shape(self, position: int = 0) -> tuple[int, ...]:
         """The static shape of an operand."""
         return tuple(int(dim) for dim in self.inputs[position].ty.shape)
