@@ -81,3 +81,13 @@ def test_the_same_bits_without_infinities(seed: int) -> None:
     network = RandomNetwork(seed, operators=6)
     model, inputs = network.model(), network.inputs()
     np.testing.assert_array_equal(run(model, inputs, saturate=True), run(model, inputs, saturate=False))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("cast", ["all-fp16", "matmult"])
+@pytest.mark.parametrize("seed", [12, 13, 21, 22, *(pytest.param(s, marks=pytest.mark.slow) for s in range(40, 60))])
+def test_no_nan_from_infinite_inputs(seed: int, cast: str) -> None:
+    network = RandomNetwork(seed, operators=7)
+    inputs = network.inputs()
+    inputs["x"].flat[::7], inputs["x"].flat[3::11] = INF, -INF
+    assert not np.isnan(run(network.model(), inputs, saturate=True, cast=cast)).any()

@@ -55,6 +55,13 @@ class Arithmetic:
                 self.builder.emit(Memset(result=result, value=float(value)))
             case Load():
                 self._affine("copy", expr, result)
+            case Apply("min", (Apply("max", (inner, Num(low))), Num(high))):
+                self.builder.emit(
+                    TensorScalar(
+                        result=result, source=_spread(self._tile(inner), result.dims), scalar0=float(low),
+                        scalar1=float(high), op0="max", op1="min", reverse=0,
+                    )
+                )  # fmt: skip
             case Apply("max", (inner, Num(0.0))) | Apply("max", (Num(0.0), inner)):
                 self._affine("relu", inner, result)
             case Apply(op, (inner,)) if op in ACTIVATION:

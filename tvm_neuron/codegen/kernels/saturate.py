@@ -1,10 +1,12 @@
 """saturate: infinities become the largest numbers before arithmetic makes NaN of them (--enable-saturate-infinity).
 
-What is kept between kernels is clamped on its way out of the engines to what its dtype holds; what comes from outside,
-and values within an expression, before an operation that knows no infinities. Outputs of the model keep theirs.
+What is kept between kernels is clamped on its way out of the engines to what its dtype holds, or to less where a sum
+of so many would overflow; what comes from outside, and values within an expression, before an operation that knows no
+infinities. Outputs of the model keep theirs.
 """
 
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
 import ml_dtypes
@@ -27,7 +29,7 @@ _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 def saturate(kernels: list[Kernel], partition_of: dict[Tensor, int], dtypes: dict[Tensor, str]) -> list[Kernel]:
     """The kernels with such clamps; copies of what the PE array or a reduction reads from outside are added."""
-    state = _Saturation(partition_of, dtypes)
+    state = _Saturation(partition_of, dtypes, _sum_limits(kernels))
     for kernel in kernels:
         state.add(kernel)
     return state.kernels
@@ -37,30 +39,33 @@ def saturate(kernels: list[Kernel], partition_of: dict[Tensor, int], dtypes: dic
 class _Saturation:
     partition_of: dict[Tensor, int]
     dtypes: dict[Tensor, str]
+    sum_limits: dict[Tensor, float]
     kernels: list[Kernel] = field(default_factory=list)
-    finite: set[Tensor] = field(default_factory=set)  # kept tensors without infinities
+    finite: set[Tensor] = field(default_factory=set)  # kept tensors without infinities, unless they are in `unbounded`
+    unbounded: set[Tensor] = field(default_factory=set)
     copies: dict[tuple[Tensor, str], Tensor] = field(default_factory=dict)
 
     def add(self, kernel: Kernel) -> None:
         """Appends the kernel, and before it the copies it needs."""
         if kernel.by_dma:
             (source,) = kernel.sources()
-            if source in self.finite and self._limit(source) <= self._limit(kernel.out):
-                self.finite.add(kernel.out)
+            if not self._is_finite(source) or self._limit(source) > self._limit(kernel.out):
+                self.unbounded.add(kernel.out)  # whatever writes the other parts of it
+            self.finite.add(kernel.out)
             self.kernels.append(kernel)
             return
         root = kernel.root
         if isinstance(root, Contraction):
-            data = root.data if root.data in self.finite else self._copy(kernel, root.data, root.dtype)
+            data = root.data if self._is_finite(root.data) else self._copy(kernel, root.data, root.dtype)
             root = replace(root, data=data, weights=_clipped(root.weights, root.dtype))
         elif isinstance(root, Product):
             for tensor in kernel.multiplied():
-                if tensor not in self.finite:
+                if not self._is_finite(tensor):
                     root = reading(root, tensor, self._copy(kernel, tensor, root.dtype))
-        elif isinstance(root, Transposition) and root.source.tensor not in self.finite:
+        elif isinstance(root, Transposition) and not self._is_finite(root.source.tensor):
             source = self._copy(kernel, root.source.tensor, "float32")
             root = replace(root, source=Operand(source, root.source.maps))
-        elif isinstance(root, Reduction) and root.load.tensor not in self.finite:
+        elif isinstance(root, Reduction) and not self._is_finite(root.load.tensor):
             tensor = self._copy(kernel, root.load.tensor, "float32")
             root = replace(root, load=Load(tensor, root.load.indices))
         expr = self._finite_inside(_finite_constants(kernel.expr))
@@ -75,6 +80,7 @@ class _Saturation:
             copy = Tensor(f"{tensor.name}.finite", tensor.shape, tensor.dtype)
             self.copies[tensor, dtype] = copy
             self.partition_of[copy], self.dtypes[copy] = self.partition_of[tensor], dtype
+            self.sum_limits[copy] = self.sum_limits.get(tensor, _FLOAT32_MAX)
             self.add(elementwise_copy(reader, tensor, copy, self.partition_of[tensor]))
         return self.copies[tensor, dtype]
 
@@ -95,7 +101,7 @@ class _Saturation:
             case Load(tensor, _) if tensor is not ACCUMULATOR and tensor.value is not None:
                 return bool(np.any(np.abs(tensor.value) > limit))
             case Load(tensor, _):
-                return tensor not in self.finite or self._limit(tensor) > limit
+                return not self._is_finite(tensor) or self._limit(tensor) > limit
             case Apply("min", (Apply("max", (_, Num(low))), Num(high))):
                 return max(abs(low), abs(high)) > limit
             case Apply(op, _) if op in _BOUNDED:
@@ -104,8 +110,28 @@ class _Saturation:
                 return any(self._exceeds(arg, limit) for arg in args)
         return True
 
+    def _is_finite(self, tensor: Tensor) -> bool:
+        return tensor in self.finite and tensor not in self.unbounded
+
     def _limit(self, tensor: Tensor) -> float:
-        return _largest(self.dtypes[tensor])
+        return min(_largest(self.dtypes[tensor]), self.sum_limits.get(tensor, _FLOAT32_MAX))
+
+
+def _sum_limits(kernels: list[Kernel]) -> dict[Tensor, float]:
+    """How large what is summed may be, so that no sum of it overflows float32."""
+    found: dict[Tensor, float] = {}
+    for kernel in kernels:
+        root, limit = kernel.root, _FLOAT32_MAX
+        if isinstance(root, Contraction):
+            finite = np.where(np.isfinite(root.weights), np.abs(root.weights), 0)
+            limit /= 2 * float(finite.sum(axis=tuple(range(finite.ndim - 1)), dtype=np.float64).max(initial=1.0))
+        elif isinstance(root, Product):
+            limit = (limit / (2 * root.depth.extent * prod(axis.extent for axis in root.steps))) ** 0.5
+        elif isinstance(root, Reduction) and root.combine == "add":
+            limit /= 2 * prod(axis.extent for axis in root.axes)
+        for tensor in (root.load.tensor,) if isinstance(root, Reduction) else kernel.multiplied():
+            found[tensor] = min(found.get(tensor, _FLOAT32_MAX), limit)
+    return found
 
 
 def _clamp(expr: Expr, limit: float) -> Expr:
