@@ -2,16 +2,15 @@
 
 import numpy as np
 
-from tvm_neuron.codegen.passes.canonical import canonical
+from tvm_neuron.codegen.passes.copies import Copies, replace_load
 from tvm_neuron.codegen.passes.product_layout import (
     batches_on_partitions,
     choose_result_dim,
     depth_dims,
     input_dim,
-    packed_copy,
     summed_axis,
 )
-from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, axes_of, replace_axes, rewrite
+from tvm_neuron.schedule.expr import Apply, Axis, Index, Load
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
@@ -41,16 +40,18 @@ class _Layout:
             found = input_dim(graph, tensor)
             self.partition_of[tensor] = min(1, max(len(tensor.shape) - 1, 0)) if found is None else found
         self.blocks: list[Block] = []
-        self.copies: dict[tuple[Tensor, int], Tensor] = {}
+        self.copies = Copies(self.partition_of, self.blocks)
 
     def add(self, block: Block) -> None:
         """Appends the block, laid out, and before it the copies that it needs."""
-        changed = self._lay_out(block)
+        changed = self._lay_out(self.copies.read_temporaries(block))
         if changed.output not in self.partition_of:
             siblings = [changed, *(other for other in self.graph.writers(block.output) if other is not block)]
             leader = next((other for other in siblings if _varying(other)), changed)  # a fill follows what it pads
             self.partition_of[changed.output] = self._choose(leader)
         self.blocks.append(self._match_operands(changed))
+        if block is self.graph.writers(block.output)[-1]:
+            self.copies.store_in_rows(block)
 
     def _lay_out(self, block: Block) -> Block:
         """The block with its data laid out so that what it sums or reduces lies where an engine can reach it."""
@@ -69,7 +70,7 @@ class _Layout:
         kept = [d for d, m in enumerate(maps) if m.terms and not any(axis.is_reduction for axis in m.terms)]
         if block.combine == "add" and not kept:
             return _with_ones(block, load, maps[self.partition_of[load.tensor]])
-        return self._read_copy(block, load, max(kept, key=lambda d: load.tensor.shape[d])) if kept else block
+        return self.copies.along(block, load, max(kept, key=lambda d: load.tensor.shape[d])) if kept else block
 
     def _lay_out_contraction(self, block: Block) -> Block:
         data = data_factor(block)
@@ -77,7 +78,7 @@ class _Layout:
         depth = _depth_dims(block, data)
         if not depth or self.partition_of[data.tensor] in depth:
             return block
-        return self._read_copy(block, data, max(depth, key=lambda d: data.tensor.shape[d]))
+        return self.copies.along(block, data, max(depth, key=lambda d: data.tensor.shape[d]))
 
     def _lay_out_product(self, block: Block) -> Block:
         """The block with both operands laid out along the axis that is summed, on the same partitions."""
@@ -86,32 +87,18 @@ class _Layout:
             load = (product_factors(block) or ())[number]
             dims = depth_dims(load, depth)
             if dims and self.partition_of[load.tensor] not in dims:
-                block = self._read_copy(block, load, dims[0])
+                block = self.copies.along(block, load, dims[0])
         pair = product_factors(block) or ()
         parts = [self._batches(load, depth) for load in pair]
         for load, part in zip(pair, parts, strict=True):
             if part is None or (part and parts[0] != parts[1]):
-                block = self._read_packed(block, load, depth)
+                block = self.copies.packed(block, load, depth)
         return block
 
     def _batches(self, load: Load, depth: Axis) -> dict[Axis, int] | None:
         """The axes that step through the operand's partitions beside the depth, None if it does not lie along that."""
         dim = self.partition_of[load.tensor]
         return batches_on_partitions(load, dim, depth) if dim in depth_dims(load, depth) else None
-
-    def _read_packed(self, block: Block, load: Load, depth: Axis) -> Block:
-        copy, index, there = packed_copy(load, depth)
-        axes = {axis: Axis(axis.name, axis.extent) for part in index for axis in axes_of(part)}
-        by: dict[Axis, Expr] = {axis: Index(new) for axis, new in axes.items()}
-        source = Load(load.tensor, tuple(replace_axes(part, by) for part in load.indices))
-        self.partition_of[copy] = 0
-        index = tuple(replace_axes(part, by) for part in index)
-        self.blocks.append(canonical(Block(block.origin, tuple(axes.values()), copy, index, source)))
-
-        def leaf(part: Num | Index | Load) -> Expr:
-            return there if part == load else part
-
-        return canonical(block.with_expr(rewrite(block.expr, leaf)))
 
     def _choose(self, block: Block) -> int:
         """The partition dimension of what the block writes."""
@@ -141,49 +128,12 @@ class _Layout:
             if maps and self._partition_axes(load) != here:
                 wanted = [d for d, m in enumerate(maps) if set(m.terms) == here]
                 if wanted:
-                    block = self._read_copy(block, load, wanted[0])
+                    block = self.copies.along(block, load, wanted[0])
                 elif len(here) == 1 and not any(here & set(m.terms) for m in maps):
-                    block = self._read_spread(block, load, next(iter(here)))
+                    block = self.copies.spread(block, load, next(iter(here)))
             elif maps and not _is_reachable(maps[self.partition_of[load.tensor]]):
-                block = self._read_shifted(block, load)
+                block = self.copies.shifted(block, load)
         return block
-
-    def _read_spread(self, block: Block, load: Load, channel: Axis) -> Block:
-        """The block reading a copy with one and the same content for every channel."""
-        extents = (channel.extent, *load.tensor.shape)
-        copy = Tensor(f"{load.tensor.name}.spread", extents, load.tensor.dtype)
-        axes = tuple(Axis(f"c{d}", extent) for d, extent in enumerate(extents))
-        index: tuple[Expr, ...] = tuple(Index(axis) for axis in axes)
-        self.partition_of[copy] = 0
-        self.blocks.append(canonical(Block(block.origin, axes, copy, index, Load(load.tensor, index[1:]))))
-        there = (Index(channel), *load.indices)
-
-        def leaf(part: Num | Index | Load) -> Expr:
-            return Load(copy, there) if part == load else part
-
-        return canonical(block.with_expr(rewrite(block.expr, leaf)))
-
-    def _read_shifted(self, block: Block, load: Load) -> Block:
-        """The block reading a copy of just what `load` covers, which starts where an engine can reach it."""
-        maps = linear_indices(load.indices) or ()
-        dim = self.partition_of[load.tensor]
-        steps = [max(1, *m.terms.values()) if d == dim and len(m.terms) == 1 else 1 for d, m in enumerate(maps)]
-        extents = tuple((m.span[1] - m.span[0]) // step + 1 for m, step in zip(maps, steps, strict=True))
-        copy = Tensor(f"{load.tensor.name}.part", extents, load.tensor.dtype)
-        axes = tuple(Axis(f"c{d}", extent) for d, extent in enumerate(extents))
-        self.partition_of[copy] = dim
-        source = tuple(Linear(m.span[0], {a: s}).expr() for a, m, s in zip(axes, maps, steps, strict=True))
-        index: tuple[Expr, ...] = tuple(Index(axis) for axis in axes)
-        self.blocks.append(canonical(Block(block.origin, axes, copy, index, Load(load.tensor, source))))
-        there = tuple(
-            (Linear(0, dict.fromkeys(m.terms, 1)) if step > 1 else m + Linear(-m.span[0])).expr()
-            for m, step in zip(maps, steps, strict=True)
-        )
-
-        def leaf(part: Num | Index | Load) -> Expr:
-            return Load(copy, there) if part == load else part
-
-        return canonical(block.with_expr(rewrite(block.expr, leaf)))
 
     def _use_copy(self, block: Block) -> Block:
         """An elementwise block reading that copy of its largest operand, if any, that suits its other operands."""
@@ -193,9 +143,9 @@ class _Layout:
         main, *others = varying
         maps = linear_indices(main.indices)
         wanted = [self._partition_axes(load) for load in others]
-        for (tensor, dim), copy in self.copies.items():
+        for (tensor, dim), copy in self.copies.whole.items():
             if tensor is main.tensor and maps is not None and all(set(maps[dim].terms) == axes for axes in wanted):
-                return _replace_load(block, main, copy)
+                return replace_load(block, main, Load(copy, main.indices))
         return block
 
     def _partition_axes(self, load: Load) -> set[Axis] | None:
@@ -203,18 +153,6 @@ class _Layout:
         if maps is None or load.tensor not in self.partition_of:
             return None
         return set(maps[self.partition_of[load.tensor]].terms) if maps else set()
-
-    def _read_copy(self, block: Block, load: Load, dim: int) -> Block:
-        """The block with this load (others of the same tensor may need another) from a copy laid out along `dim`."""
-        tensor = load.tensor
-        if (tensor, dim) not in self.copies:
-            copy = Tensor(f"{tensor.name}.by{dim}", tensor.shape, tensor.dtype)
-            axes = tuple(Axis(f"c{d}", extent) for d, extent in enumerate(tensor.shape))
-            index: tuple[Expr, ...] = tuple(Index(axis) for axis in axes)
-            self.copies[tensor, dim] = copy
-            self.partition_of[copy] = dim
-            self.blocks.append(Block(block.origin, axes, copy, index, Load(tensor, index)))
-        return _replace_load(block, load, self.copies[tensor, dim])
 
 
 def _varying(block: Block) -> list[Load]:
@@ -249,10 +187,3 @@ def _with_ones(block: Block, load: Load, part: Linear) -> Block:
 def _is_reachable(part: Linear) -> bool:
     """Whether an engine can read partitions so: one after the other, from where an access may start."""
     return part.const % PARTITION_START_STEP == 0 and (len(part.terms) != 1 or set(part.terms.values()) == {1})
-
-
-def _replace_load(block: Block, load: Load, copy: Tensor) -> Block:
-    def leaf(part: Num | Index | Load) -> Expr:
-        return Load(copy, load.indices) if part == load else part
-
-    return block.with_expr(rewrite(block.expr, leaf))

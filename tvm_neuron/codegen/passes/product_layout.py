@@ -2,7 +2,7 @@
 
 from math import prod
 
-from tvm_neuron.schedule.expr import Axis, Expr, Index, Load
+from tvm_neuron.schedule.expr import Axis, Load
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.partitions import is_addressable, stepping
@@ -35,18 +35,6 @@ def summed_axis(block: Block) -> Axis:
 def batches_on_partitions(load: Load, dim: int, depth: Axis) -> dict[Axis, int]:
     """The axes that step through partitions beside the depth."""
     return stepping((linear_indices(load.indices) or ())[dim], depth)
-
-
-def packed_copy(load: Load, depth: Axis) -> tuple[Tensor, tuple[Expr, ...], Load]:
-    """A tensor [depth, *other axes] with what the load reads, the load's indices in its axes, and the load from it.
-
-    The copy's own axes stand in place of the block's.
-    """
-    used = {axis for m in linear_indices(load.indices) or () for axis in m.terms}
-    axes = [depth, *sorted((axis for axis in used if axis is not depth), key=lambda axis: axis.name)]
-    copy = Tensor(f"{load.tensor.name}.packed", tuple(axis.extent for axis in axes), load.tensor.dtype)
-    index: tuple[Expr, ...] = tuple(Index(axis) for axis in axes)
-    return copy, index, Load(copy, index)
 
 
 def result_dims(block: Block) -> list[int]:

@@ -1,0 +1,62 @@
+"""Encoders of transformers run on the core as a whole: right to bfloat16's precision, near what bandwidth allows."""
+
+import numpy as np
+import onnxruntime
+import pytest
+import tvm
+
+import tvm_neuron
+from tests.codegen.transformers import Encoder
+from tests.models.rounding import emulate_bfloat16
+from tests.onnx_models import Arrays, reference
+from tvm_neuron import neff, relay, runtime
+from tvm_neuron.profile import Report
+from tvm_neuron.sim import Machine
+
+
+def run(encoder: Encoder, target: str) -> Report:
+    """Checks placement and numbers, in every mode of the machine."""
+    model, inputs = encoder.model(), encoder.inputs()
+    mod, params = relay.frontend.from_onnx(model)
+    library = relay.build(mod, target=target, params=params)
+    report = tvm_neuron.report(library)
+    assert {row.where for row in report.placement} <= {"neuroncore", "compile time"}, report.placement
+    executor = relay.graph_executor.GraphModule(library["default"](tvm.device("neuron")))
+    executor.run(**inputs)
+    actual = executor.get_output(0).numpy()
+    check_numbers(encoder, inputs, actual)
+    (data,) = runtime.neffs(library).values()
+    compiled = neff.read(data)
+    (strict,) = Machine(compiled.program, compiled.device, compiled.weights).run(inputs, "strict", 0).values()
+    assert strict.tobytes() == actual.tobytes()
+    return report
+
+
+def check_numbers(encoder: Encoder, inputs: Arrays, actual: np.ndarray) -> None:
+    """At most twice the error that onnxruntime makes when it rounds every tensor to bfloat16."""
+    (wanted,) = reference(encoder.model(), inputs)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(emulate_bfloat16(encoder.model()).SerializeToString(), options)
+    (rounded,) = session.run(None, inputs)
+    assert np.linalg.norm(actual - wanted) <= 2 * np.linalg.norm(rounded - wanted)
+
+
+@pytest.mark.parametrize("target", ["neuron", "neuron/inf2"])
+@pytest.mark.parametrize(
+    ("hidden", "heads", "rows", "batch"), [(64, 4, 32, 1), (60, 3, 33, 1), (192, 2, 50, 1), (128, 2, 40, 2)]
+)
+def test_one_layer(hidden: int, heads: int, rows: int, batch: int, target: str) -> None:
+    run(Encoder(hidden, heads, rows, batch=batch), target)
+
+
+def test_two_layers() -> None:
+    report = run(Encoder(256, 4, 128, layers=2), "neuron")
+    assert report.spill_bytes == 0
+
+
+@pytest.mark.slow
+def test_two_layers_as_wide_as_bert_base() -> None:
+    report = run(Encoder(768, 12, 128, layers=2), "neuron")
+    assert report.spill_bytes == 0
+    assert report.latency_us <= 1.2 * report.roofline_us

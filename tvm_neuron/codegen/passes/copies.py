@@ -1,0 +1,118 @@
+"""Copies: tensors laid out once more, for readers that need another dimension, or more of it, on the partitions."""
+
+from dataclasses import replace
+
+from tvm_neuron.codegen.passes.canonical import canonical
+from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, rewrite
+from tvm_neuron.schedule.graph import Block, linear_indices
+from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.tensor import Tensor
+
+
+class Copies:
+    """Appends the moves that make the copies to `blocks`, and gives back blocks that read them."""
+
+    def __init__(self, partition_of: dict[Tensor, int], blocks: list[Block]) -> None:
+        self.partition_of = partition_of
+        self.blocks = blocks
+        self.whole: dict[tuple[Tensor, int], Tensor] = {}  # by the dimension on the partitions
+        self._spread: dict[tuple[Tensor, int], Tensor] = {}  # by the number of channels
+        self._temporaries: dict[Tensor, Tensor] = {}
+
+    def along(self, block: Block, load: Load, dim: int) -> Block:
+        """The block with this load (others of the same tensor may need another) from a copy laid out along `dim`."""
+        tensor = load.tensor
+        if (tensor, dim) not in self.whole:
+            copy = Tensor(f"{tensor.name}.by{dim}", tensor.shape, tensor.dtype)
+            self.whole[tensor, dim] = copy
+            self._append(block, copy, dim, tensor)
+        return replace_load(block, load, Load(self.whole[tensor, dim], load.indices))
+
+    def spread(self, block: Block, load: Load, channel: Axis) -> Block:
+        """The block reading a copy with one and the same content for every channel."""
+        tensor = load.tensor
+        if (tensor, channel.extent) not in self._spread:
+            copy = Tensor(f"{tensor.name}.spread", (channel.extent, *tensor.shape), tensor.dtype)
+            self._spread[tensor, channel.extent] = copy
+            axes = _axes(copy.shape)
+            self._append(block, copy, 0, tensor, axes, tuple(Index(axis) for axis in axes[1:]))
+        there = Load(self._spread[tensor, channel.extent], (Index(channel), *load.indices))
+        return canonical(replace_load(block, load, there))
+
+    def shifted(self, block: Block, load: Load) -> Block:
+        """The block reading a copy of just what `load` covers, which starts where an engine can reach it."""
+        maps = linear_indices(load.indices) or ()
+        dim = self.partition_of[load.tensor]
+        steps = [max(1, *m.terms.values()) if d == dim and len(m.terms) == 1 else 1 for d, m in enumerate(maps)]
+        extents = tuple((m.span[1] - m.span[0]) // step + 1 for m, step in zip(maps, steps, strict=True))
+        copy = Tensor(f"{load.tensor.name}.part", extents, load.tensor.dtype)
+        axes = _axes(extents)
+        source = tuple(Linear(m.span[0], {a: s}).expr() for a, m, s in zip(axes, maps, steps, strict=True))
+        self._append(block, copy, dim, load.tensor, axes, source)
+        there = tuple(
+            (Linear(0, dict.fromkeys(m.terms, 1)) if step > 1 else m + Linear(-m.span[0])).expr()
+            for m, step in zip(maps, steps, strict=True)
+        )
+        return canonical(replace_load(block, load, Load(copy, there)))
+
+    def packed(self, block: Block, load: Load, depth: Axis) -> Block:
+        """The block reading a copy [depth, *other axes of the load], however the tensor itself is indexed."""
+        maps = linear_indices(load.indices) or ()
+        used = [depth, *dict.fromkeys(axis for m in maps for axis in m.terms if axis is not depth)]
+        copy = Tensor(f"{load.tensor.name}.packed", tuple(axis.extent for axis in used), load.tensor.dtype)
+        axes = _axes(copy.shape)
+        by = dict(zip(used, axes, strict=True))
+        source = tuple(Linear(m.const, {by[axis]: step for axis, step in m.terms.items()}).expr() for m in maps)
+        self._append(block, copy, 0, load.tensor, axes, source)
+        return canonical(replace_load(block, load, Load(copy, tuple(Index(axis) for axis in used))))
+
+    def store_in_rows(self, block: Block) -> None:
+        """Where an output would be stored element by element, a temporary takes its place and is moved into it.
+
+        That is so if its innermost dimension lies on the partitions; a transposition on the core is quicker.
+        """
+        tensor, dim = block.output, self.partition_of[block.output]
+        outer = [d for d in range(dim) if tensor.shape[d] > 1]
+        if tensor.kind != "output" or not outer or any(extent > 1 for extent in tensor.shape[dim + 1 :]):
+            return
+        temporary = Tensor(f"{tensor.name}.by{dim}", tensor.shape, tensor.dtype)
+        self._temporaries[tensor] = temporary
+        self.partition_of[temporary] = dim
+        for place, other in enumerate(self.blocks):
+            self.blocks[place] = self.read_temporaries(
+                replace(other, output=temporary) if other.output is tensor else other
+            )
+        self._append(block, tensor, max(outer, key=lambda d: tensor.shape[d]), temporary)
+
+    def read_temporaries(self, block: Block) -> Block:
+        """The block reading temporaries in the place of outputs."""
+
+        def leaf(part: Num | Index | Load) -> Expr:
+            if not isinstance(part, Load) or part.tensor not in self._temporaries:
+                return part
+            return Load(self._temporaries[part.tensor], part.indices)
+
+        return block.with_expr(rewrite(block.expr, leaf))
+
+    def _append(
+        self, reader: Block, copy: Tensor, dim: int, tensor: Tensor,
+        axes: tuple[Axis, ...] | None = None, source: tuple[Expr, ...] | None = None,
+    ) -> None:  # fmt: skip
+        """Appends the move of `tensor` at `source` to `copy`, whose indices are `axes`."""
+        axes = axes or _axes(copy.shape)
+        index: tuple[Expr, ...] = tuple(Index(axis) for axis in axes)
+        self.partition_of[copy] = dim
+        self.blocks.append(canonical(Block(reader.origin, axes, copy, index, Load(tensor, source or index))))
+
+
+def _axes(shape: tuple[int, ...]) -> tuple[Axis, ...]:
+    return tuple(Axis(f"c{d}", extent) for d, extent in enumerate(shape))
+
+
+def replace_load(block: Block, load: Load, by: Load) -> Block:
+    """The block reading `by` where it read `load`."""
+
+    def leaf(part: Num | Index | Load) -> Expr:
+        return by if part == load else part
+
+    return block.with_expr(rewrite(block.expr, leaf))
