@@ -61,7 +61,7 @@ class Graph:
         self._readers: dict[Tensor, dict[Block, None]] = {}
         for block in blocks:
             self._places.append([])
-            self._add(block, len(self._places) - 1)
+            self._add(block, len(self._places) - 1, 0)
 
     def writers(self, tensor: Tensor) -> list[Block]:
         """The blocks that write the tensor, each its part."""
@@ -74,19 +74,20 @@ class Graph:
     def replace(self, block: Block, *others: Block) -> None:
         """Puts `others` (or nothing) in the place of a block."""
         place = self._place_of.pop(block)
-        self._places[place].remove(block)
+        at = self._places[place].index(block)
+        del self._places[place][at]
         self._writers[block.output].pop(block)
         for load in block.loads():
             self._readers[load.tensor].pop(block, None)
-        for other in others:
-            self._add(other, place)
+        for offset, other in enumerate(others):
+            self._add(other, place, at + offset)
 
     def tensors(self) -> Iterator[Tensor]:
         """Inputs and all tensors that blocks write, each once."""
         yield from dict.fromkeys([*self.inputs, *(block.output for block in self.blocks)])
 
-    def _add(self, block: Block, place: int) -> None:
-        self._places[place].append(block)
+    def _add(self, block: Block, place: int, at: int) -> None:
+        self._places[place].insert(at, block)
         self._place_of[block] = place
         self._writers.setdefault(block.output, {})[block] = None
         for load in block.loads():

@@ -145,11 +145,11 @@ class Arithmetic:
         if self._is_scalar(left) and op in _COMMUTES and not self._is_scalar(right):
             left, right = right, left
         if self._is_scalar(right) or self._is_scalar(left):
-            reverse = int(self._is_scalar(left) and not self._is_scalar(right))
+            reverse = int(isinstance(left, Num) or (self._is_scalar(left) and not self._is_scalar(right)))
             tile, number = (right, left) if reverse else (left, right)
             self.builder.emit(
                 TensorScalar(
-                    result=result, source=self._tile(tile), scalar0=self._operand(number), scalar1=0.0,
+                    result=result, source=_spread(self._tile(tile), result.dims), scalar0=self._operand(number), scalar1=0.0,
                     op0=op, op1="bypass", reverse=reverse,
                 )
             )  # fmt: skip

@@ -285,7 +285,7 @@ class Importer:
             for name, value in bound.items():
                 self._scopes.bind(name, value, needs[name])
             self._walk(bound_body(body, node, opset), list(body.output), inner_opset, origin, "")
-            results = [self._scopes[name] for name in body.output]
+            results = [self._scopes.get(name) for name in body.output]  # some bodies leave out optional outputs
             reached = [self._scopes.needs(name) for name in body.output]
         for name, value, needed in zip(node.output, results, reached, strict=False):
             self._scopes.bind(name, value, needed)

@@ -56,6 +56,10 @@ class Scopes:
             return None
         return next(level[name] for level in reversed(self._levels) if name in level)
 
+    def get(self, name: str) -> Value:
+        """The value of a name, None if it has none."""
+        return self[name] if name in self else None
+
     def known(self, name: str) -> np.ndarray | None:
         """The array behind a name, if it is known."""
         value = self[name]
