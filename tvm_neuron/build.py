@@ -9,6 +9,7 @@ import tvm
 from tvm import relax
 
 from tvm_neuron.codegen import byoc
+from tvm_neuron.codegen.cpu_reductions import CPU_REDUCTIONS
 from tvm_neuron.codegen.options import BuildOptions, build_options, current_options
 from tvm_neuron.codegen.worth import weigher
 from tvm_neuron.errors import CompileError, NeuronError
@@ -90,7 +91,7 @@ def lower_cpu(mod: tvm.IRModule) -> tvm.IRModule:
     passes = [
         relax.backend.DispatchSampling(),
         relax.backend.DispatchSortScan(),
-        relax.transform.LegalizeOps(),
+        relax.transform.LegalizeOps(CPU_REDUCTIONS),
         relax.transform.AnnotateTIROpPattern(),
         relax.transform.FoldConstant(),
         relax.transform.FuseOps(),

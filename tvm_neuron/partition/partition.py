@@ -64,13 +64,16 @@ def _too_small(
 
 def _cut(mod: tvm.IRModule, lifted: Lifted, plan: Plan) -> tuple[tvm.IRModule, dict[str, set[relax.Var]]]:
     """The module in parts as planned, and which calls each subgraph holds."""
-    names = {var.name_hint for var in mod.get_global_vars()}
+    others = {var: mod[var] for var in mod.get_global_vars() if var.name_hint != "main"}
+    names = {"main", *(var.name_hint for var in others)}
     mod = mod.clone()
     hidden = Hidden()
     mod["main"] = hidden.hide(lifted.func, plan)
     mod = relax.transform.FuseOpsByPattern(make_patterns(lifted.func, plan), bind_constants=False)(mod)
     mod = relax.transform.MergeCompositeFunctions()(mod)
     mod["main"] = hidden.show(mod["main"])
+    for var, func in others.items():  # what only hidden calls use is gone by now
+        mod[var] = func
     mod, members = _flatten_subgraphs(mod, plan, lifted.constants, names)
     mod["main"] = lower_constants(mod["main"], lifted.constants)
     return relax.transform.DeadCodeElimination(["main"])(mod), members

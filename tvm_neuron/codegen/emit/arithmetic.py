@@ -149,8 +149,8 @@ class Arithmetic:
             tile, number = (right, left) if reverse else (left, right)
             self.builder.emit(
                 TensorScalar(
-                    result=result, source=_spread(self._tile(tile), result.dims), scalar0=self._operand(number), scalar1=0.0,
-                    op0=op, op1="bypass", reverse=reverse,
+                    result=result, source=_spread(self._tile(tile), result.dims), scalar0=self._operand(number),
+                    scalar1=0.0, op0=op, op1="bypass", reverse=reverse,
                 )
             )  # fmt: skip
             return

@@ -5,6 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 
+from tvm_neuron.allocation.layouts import dram_strides
 from tvm_neuron.allocation.memory_plan import MemoryPlan
 from tvm_neuron.allocation.regions import Box
 from tvm_neuron.allocation.storage import InDram, OnChip, Span, Storage
@@ -36,9 +37,13 @@ class Emitter:
     positions: dict[Tensor, OnChip] = field(default_factory=dict)  # constants of the current kernel, see `positions`
 
     def storage(self, tensor: Tensor) -> Storage:
-        """Where the tensor can be reached now: staged, resident, or in DRAM."""
+        """Where the tensor can be reached now: staged, resident, or in DRAM; constants that are moved as weights."""
         if tensor in self._staged:
             return self._staged[tensor]
+        if tensor.value is not None and tensor not in self.dram:
+            index = self.builder.add_weight(tensor.name, tensor.value, tensor.dtype)
+            self.dram[tensor] = InDram(index, tensor.dtype, dram_strides(tensor.shape, range(len(tensor.shape))))
+            return self.dram[tensor]
         return self.dram[tensor] if tensor in self.plan.in_dram else self.plan.resident(tensor)
 
     def is_staged(self, kernel: Kernel) -> bool:

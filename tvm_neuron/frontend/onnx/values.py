@@ -58,7 +58,7 @@ class Scopes:
 
     def get(self, name: str) -> Value:
         """The value of a name, None if it has none."""
-        return self[name] if name in self else None
+        return self[name] if name in self else None  # noqa: SIM401 (this is that method)
 
     def known(self, name: str) -> np.ndarray | None:
         """The array behind a name, if it is known."""

@@ -66,12 +66,23 @@ def _tile(node: Node) -> relax.Expr | None:
     return None if repeats is None else relax.op.tile(node.inputs[0], repeats.tolist())
 
 
+def _prelu(node: Node) -> relax.Expr:
+    """max(x, 0) + slope * min(x, 0); the slope broadcasts to x, before opset 7 along the channels."""
+    value, slope = node.inputs
+    if node.opset < 7 and node.shape(1) != (1,):
+        slope = node.emit(relax.op.reshape(slope, (-1, *[1] * (len(node.shape()) - 2))))
+    zero = relax.const(0, node.dtype())
+    below = node.emit(relax.op.multiply(slope, node.emit(relax.op.minimum(value, zero))))
+    return relax.op.add(node.emit(relax.op.maximum(value, zero)), below)
+
+
 CONVERTERS: dict[str, Converter] = {
     "Sum": _chain(relax.op.add),
     "Max": _chain(relax.op.maximum),
     "Min": _chain(relax.op.minimum),
     "Mean": _mean,
     "Clip": _clip,
+    "PRelu": _prelu,
     "Pad": _pad,
     "Tile": _tile,
 }
