@@ -37,7 +37,7 @@ ROWS = {
     "nc_matmul, fp32: x4": [(matmul(128, 512, _F), 2048), (matmul(128, 10, _F), 256)],
     "nc_transpose: max(P, min(64, F))": [
         (Transpose(psum(128, 128), sbuf(128, 128)), 128), (Transpose(psum(128, 8), sbuf(8, 128)), 64),
-        (Transpose(psum(16, 8), sbuf(8, 16)), 16)],
+        (Transpose(psum(16, 8), sbuf(8, 16)), 16), (Transpose(psum(16, 8), sbuf(8, 16, dtype="float32")), 4 * 16)],
     "tensor_scalar: max(64, N)": [
         (TensorScalar(sbuf(4, n), sbuf(4, n), 1.0, 2.0, "add", op, 0), max(64, n))
         for n in (3, 64, 500) for op in ("bypass", "multiply")],

@@ -16,7 +16,7 @@ from tvm import relax
 import tvm_neuron
 from tests.onnx_models import Arrays, make_model
 from tvm_neuron import BuildOptions, build_options, neff, relay, runtime
-from tvm_neuron.isa import Matmul
+from tvm_neuron.isa import Matmul, Transpose
 from tvm_neuron.neff import Neff
 
 RNG = np.random.default_rng(11)
@@ -193,3 +193,27 @@ def test_through_tvm_compile() -> None:
     actual = machine["main"](tvm.runtime.tensor(X["x"])).numpy()
     assert np.abs(actual - WANTED).max() / WANTED.max() < BOUNDS["none"]
     assert runtime.manifest(library)["options"]["fp32_cast"] == "none"
+
+
+def test_relayout_without_the_array_gives_the_same_numbers() -> None:
+    """The rows of a product become the summed channels of the next one."""
+    weights = {
+        "w": (RNG.standard_normal((128, 64)) / 11).astype("f"),
+        "v": (RNG.standard_normal((96, 32)) / 9).astype("f"),
+    }
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"], name="first"),
+        helper.make_node("Transpose", ["a"], ["t"], name="turn", perm=[1, 0]),
+        helper.make_node("MatMul", ["t", "v"], ["y"], name="second"),
+    ]
+    model = make_model(nodes, {"x": [96, 128]}, ["y"], weights)
+    x = {"x": RNG.standard_normal((96, 128)).astype(np.float32)}
+    results, transposed = [], []
+    for fast in (True, False):
+        mod, params = relay.frontend.from_onnx(model)
+        library = relay.build(mod, target="neuron", params=params, options=BuildOptions(fast_relayout=fast))
+        (compiled,) = programs(library)
+        transposed.append(any(isinstance(one, Transpose) for _, one in compiled.program.instructions()))
+        results.append(run(library, x))
+    assert transposed == [True, False]
+    np.testing.assert_array_equal(*results)

@@ -76,7 +76,7 @@ def scheduler(options: BuildOptions) -> CanSchedule:
         mode = options.precisions.mode_of(origin.name if origin else "")
         key = f"{mode} {question(call, is_constant)}"
         if key not in answers:
-            answers[key] = function.can_schedule(call, is_constant, device, Precisions(mode))
+            answers[key] = function.can_schedule(call, is_constant, device, Precisions(mode), options.fast_relayout)
         return answers[key]
 
     return ask

@@ -46,8 +46,9 @@ from tvm_neuron.schedule.tiling import runs
 
 
 @cache
-def _rules() -> tuple[Rule, ...]:
-    return load_rules()
+def _rules(fast_relayout: bool) -> tuple[Rule, ...]:
+    """All rules, but for transpositions by the PE array if data may only be moved byte by byte."""
+    return tuple(rule for rule in load_rules() if fast_relayout or rule.name != "transposition")
 
 
 def compile_function(func: relax.Function, name: str, device: Device, options: BuildOptions) -> bytes:
@@ -63,7 +64,7 @@ def compile_function(func: relax.Function, name: str, device: Device, options: B
 def compile_graph(graph: Graph, name: str, device: Device, options: BuildOptions) -> Neff:
     """The same from a graph of blocks, as a value."""
     options.on_stage(f"{name}: schedule")
-    kernels, partition_of = make_kernels(graph, _rules(), device, options.precisions)
+    kernels, partition_of = make_kernels(graph, _rules(options.fast_relayout), device, options.precisions)
     dtypes = choose_dtypes(kernels, options.precisions)
     if options.saturate_infinity:
         kernels = saturate(kernels, partition_of, dtypes)
@@ -210,6 +211,8 @@ def _memory_report(program: Program, plan: MemoryPlan, zones: Zones, device: Dev
     }
 
 
-def can_schedule(call: relax.Call, is_constant: IsConstant, device: Device, precisions: Precisions) -> Verdict:
+def can_schedule(
+    call: relax.Call, is_constant: IsConstant, device: Device, precisions: Precisions, fast_relayout: bool
+) -> Verdict:
     """Whether the kernel of a call can be scheduled on the device."""
-    return verdict(call, is_constant, _rules(), device, precisions)
+    return verdict(call, is_constant, _rules(fast_relayout), device, precisions)

@@ -18,12 +18,12 @@ class BuildOptions:
     """How to build. `device` is a chip's name (`neuron/inf1`) or the path of a device description.
 
     `fp32_cast` says what float32 becomes (a key of `FP32_CAST`), `fp32_cast_of` the same for operators whose name in
-    the model fits a pattern, as `{"layer3*": "none"}`. `fast_relayout` allows data to be rounded where they only
-    change places; none are, so far. `saturate_infinity` clamps infinities to the largest numbers before arithmetic
-    makes NaN of them. `must_compile` makes an operator on the CPU an error. `minimum_segment_size` keeps every part of
-    at least so many operators on the NeuronCore and moves smaller ones beside CPU operators to the CPU; without it,
-    parts between CPU operators are weighed by the time they gain. `on_stage` is called with the name of each stage as
-    it begins.
+    the model fits a pattern, as `{"layer3*": "none"}`. `fast_relayout` lets the PE array transpose tiles; without it
+    data change places by DMA alone, which is slower. `saturate_infinity` clamps infinities to the largest numbers
+    before arithmetic makes NaN of them. `must_compile` makes an operator on the CPU an error. `minimum_segment_size`
+    keeps every part of at least so many operators on the NeuronCore and moves smaller ones beside CPU operators to the
+    CPU; without it, parts between CPU operators are weighed by the time they gain. `on_stage` is called with the name
+    of each stage as it begins.
 
     Raises:
         OptionError: there is no such precision.
