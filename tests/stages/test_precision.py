@@ -14,7 +14,8 @@ from onnx.reference import ReferenceEvaluator
 from tvm import relax
 
 import tvm_neuron
-from tests.onnx_models import Arrays, make_model
+from tests.codegen.transformers import Encoder
+from tests.onnx_models import Arrays, make_model, reference
 from tvm_neuron import BuildOptions, build_options, neff, relay, runtime
 from tvm_neuron.isa import Matmul, Transpose
 from tvm_neuron.neff import Neff
@@ -217,3 +218,15 @@ def test_relayout_without_the_array_gives_the_same_numbers() -> None:
         results.append(run(library, x))
     assert transposed == [True, False]
     np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("mode", ["all-fp16", "matmult-fp16", "none"])
+def test_an_encoder(mode: str) -> None:
+    """Products of two run-time tensors, softmax and LayerNormalization; onnxruntime itself is at 2**-22 or so."""
+    encoder = Encoder(hidden=128, heads=2, rows=40)
+    model, inputs = encoder.model(), encoder.inputs()
+    library = build(model, "neuron/inf2", mode)
+    assert not tvm_neuron.report(library).placed("cpu")
+    (wanted,) = reference(model, inputs)
+    error = np.linalg.norm(run(library, inputs) - wanted) / np.linalg.norm(wanted)
+    assert error < BOUNDS[mode], error
