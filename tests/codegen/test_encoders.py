@@ -59,4 +59,4 @@ def test_two_layers() -> None:
 def test_two_layers_as_wide_as_bert_base() -> None:
     report = run(Encoder(768, 12, 128, layers=2), "neuron")
     assert report.spill_bytes == 0
-    assert report.latency_us <= 1.2 * report.roofline_us
+    assert report.latency_us <= 1.05 * report.roofline_us

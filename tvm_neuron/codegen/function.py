@@ -17,7 +17,7 @@ from tvm_neuron.codegen.emit.builder import Builder, Ring
 from tvm_neuron.codegen.emit.contraction import emit_contraction
 from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, Emitter, partition_firsts
 from tvm_neuron.codegen.emit.movement import emit_movement
-from tvm_neuron.codegen.emit.positions import load_positions
+from tvm_neuron.codegen.emit.positions import load_positions, zone_bytes
 from tvm_neuron.codegen.emit.product import emit_product, emit_transposition
 from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS, emit_vector, scratch_bytes
 from tvm_neuron.codegen.kernels.saturate import saturate
@@ -109,6 +109,8 @@ class Zones:
     scratch_bytes: int
     reduced_at: int
     reduced_bytes: int
+    positions_at: int
+    positions_bytes: int
     weights_at: int
     weights_bytes: int
     tensors_at: int
@@ -121,16 +123,17 @@ def _zones(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Devic
     scratch = scratch_bytes(temporaries)
     reduced = 2 * 4 * MAX_TILE_ELEMS
     weights = weights_bytes(device)
-    sizes = [vectors, scratch, reduced, weights]
-    starts = [sum(sizes[:i]) for i in range(5)]
-    if starts[4] >= device.sbuf_bytes_per_partition:
+    positions = zone_bytes(kernels)
+    sizes = [vectors, scratch, reduced, positions, weights]
+    starts = [sum(sizes[:i]) for i in range(6)]
+    if starts[5] >= device.sbuf_bytes_per_partition:
         raise CompileError(
             f"{device.name} has {device.sbuf_bytes_per_partition} bytes in each SBUF partition; constants, temporaries "
-            f"and weights alone take {starts[4]}: describe a device with a larger SBUF"
+            f"and weights alone take {starts[5]}: describe a device with a larger SBUF"
         )
     return Zones(
-        starts[1], scratch, starts[2], reduced, starts[3], weights, starts[4],
-        device.sbuf_bytes_per_partition - starts[4],
+        starts[1], scratch, starts[2], reduced, starts[3], positions, starts[4], weights, starts[5],
+        device.sbuf_bytes_per_partition - starts[5],
     )  # fmt: skip
 
 
@@ -153,7 +156,7 @@ def _emit(
 ) -> tuple[Program, dict[str, Any]]:
     builder = Builder(
         device, 0, Ring(zones.scratch_at, zones.scratch_bytes), Ring(zones.reduced_at, zones.reduced_bytes),
-        Ring(zones.weights_at, zones.weights_bytes),
+        Ring(zones.positions_at, zones.positions_bytes), Ring(zones.weights_at, zones.weights_bytes),
     )  # fmt: skip
     emitter = Emitter(builder, plan, device, _dram_tensors(graph, kernels, plan, builder))
     for kernel in kernels:

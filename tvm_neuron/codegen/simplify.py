@@ -9,6 +9,7 @@ from tvm_neuron.codegen.kernels.fuse import fuse
 from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operands
 from tvm_neuron.codegen.kernels.pack import pack_depth
 from tvm_neuron.codegen.kernels.split_depth import split_depth
+from tvm_neuron.codegen.kernels.tables import move_tables
 from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.enumerate import enumerate_indices
 from tvm_neuron.codegen.passes.fold import fold_constants
@@ -54,6 +55,7 @@ def make_kernels(
     context = Context(device, partition_of)
     kernels = fuse([apply_rules(block, rules, context) for block in graph.blocks])
     kernels = [kernel if kernel.by_dma else fold_scale(kernel) for kernel in kernels]
+    kernels = move_tables(kernels, partition_of)
     kernels = choose_operands(kernels, precisions, device)
     kernels = pack_depth(kernels, partition_of, device)
     kernels = split_depth(kernels, partition_of, device, weights_bytes(device))

@@ -37,10 +37,13 @@ class Ring:
 class Builder:
     """What the emitters of all kernel families share."""
 
-    def __init__(self, device: Device, vectors_at: int, scratch: Ring, reduced: Ring, weights: Ring) -> None:
+    def __init__(
+        self, device: Device, vectors_at: int, scratch: Ring, reduced: Ring, positions: Ring, weights: Ring
+    ) -> None:
         self.device = device
         self.scratch = scratch  # temporaries of expressions
         self.reduced = reduced  # values of reductions on their way into an expression
+        self.positions = positions  # constants along free axes of the kernel that runs and of the next
         self.weights = weights
         self.tensors: list[DramTensor] = []
         self.arrays: dict[str, NDArray[Any]] = {}
