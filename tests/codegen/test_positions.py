@@ -1,4 +1,4 @@
-"""Constants along free axes: spread over the partitions to the bit, kept apart from weights, moved if they are large."""
+"""Constants along free axes: spread to the bit, kept apart from weights, moved if they are large."""
 
 import numpy as np
 from hypothesis import given
