@@ -11,7 +11,7 @@ import tvm_ffi
 from tvm import relax
 
 from tvm_neuron.errors import ModelError
-from tvm_neuron.frontend.inference import decompose_for_inference
+from tvm_neuron.frontend.decompose import decompose
 from tvm_neuron.frontend.match_cast import unnest_match_casts
 from tvm_neuron.frontend.origin import OPERATORS_ATTR, bindings_of, origin_of, retag, rewrite_bindings, tag_natively
 
@@ -28,7 +28,7 @@ def normalize(mod: tvm.IRModule, params: Params | None = None) -> tvm.IRModule:
     mod = _on_functions(mod, unnest_match_casts)
     mod = _on_functions(mod, _ensure_origins)
     mod = bind_params(mod, params)
-    mod = _on_functions(mod, decompose_for_inference)
+    mod = _on_functions(mod, decompose)
     for rewrite in (relax.transform.DecomposeOpsForInference(), relax.transform.CanonicalizeBindings()):
         mod = _on_functions(rewrite(mod), retag)
     mod = _on_functions(mod, drop_identities)

@@ -144,7 +144,20 @@ def _reverse_sequence(node: Node) -> relax.Expr | None:
     )
 
 
+def _cumsum(node: Node) -> relax.Expr | None:
+    """Sums from the start (or, reverse, the end) up to each element, which `exclusive` leaves out."""
+    given = node.constant(1)
+    if given is None or not node.is_static():
+        return None
+    axis = int(given.reshape(())) % len(node.shape())
+    is_reverse = bool(node.attrs.get("reverse", 0))
+    data = node.emit(relax.op.flip(node.inputs[0], axis)) if is_reverse else node.inputs[0]
+    summed = node.emit(relax.op.cumsum(data, axis, exclusive=bool(node.attrs.get("exclusive", 0))))
+    return relax.op.flip(summed, axis) if is_reverse else summed
+
+
 CONVERTERS: dict[str, Converter] = {
+    "CumSum": _cumsum,
     "Gather": _gather,
     "GatherElements": _gather_elements,
     "GatherND": _gather_nd,

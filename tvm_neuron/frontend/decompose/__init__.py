@@ -1,0 +1,32 @@
+"""decompose: operators without a kernel of plain loops, or with needless work in one, as calls of simpler ones."""
+
+from tvm import relax
+
+from tvm_neuron.frontend.decompose import cumulative, extremes, inference, ranking
+from tvm_neuron.frontend.decompose.emitter import Emitter, Expansion
+from tvm_neuron.frontend.origin import with_blocks
+
+_EXPANSIONS: dict[str, Expansion] = {
+    **inference.EXPANSIONS,
+    **cumulative.EXPANSIONS,
+    **extremes.EXPANSIONS,
+    **ranking.EXPANSIONS,
+}
+
+
+def decompose(func: relax.Function) -> relax.Function:
+    """Replace what has an expansion; the calls that replace it carry its origin."""
+    blocks = []
+    for block in func.body.blocks:
+        bindings: list[relax.Binding] = []
+        for binding in block.bindings:
+            expand = _EXPANSIONS.get(getattr(getattr(getattr(binding, "value", None), "op", None), "name", ""))
+            bindings += [binding] if expand is None else _expand(binding, expand)
+        blocks.append(type(block)(bindings))
+    return with_blocks(func, blocks)
+
+
+def _expand(binding: relax.VarBinding, expansion: Expansion) -> list[relax.Binding]:
+    emitter = Emitter(binding)
+    result = expansion(binding.value, emitter)
+    return [binding] if result is None else [*emitter.bindings, relax.VarBinding(binding.var, result)]

@@ -1,0 +1,28 @@
+"""Emitter: collects the calls that replace one call; all of them carry its origin."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tvm import relax
+
+from tvm_neuron.frontend.origin import origin_of, with_origin
+
+
+@dataclass
+class Emitter:
+    """Collects the bindings that replace one call."""
+
+    replaced: relax.VarBinding
+    bindings: list[relax.Binding] = field(default_factory=list)
+
+    def emit(self, value: relax.Call) -> relax.Var:
+        """Bind `value`, under the origin of the replaced call."""
+        value = relax.BlockBuilder().normalize(value)
+        origin = origin_of(self.replaced.value)
+        var = type(self.replaced.var)(f"{self.replaced.var.name}_{len(self.bindings)}", value.ty)
+        self.bindings.append(relax.VarBinding(var, with_origin(value, origin) if origin else value))
+        return var
+
+
+Expansion = Callable[[relax.Call, Emitter], relax.Expr | None]
+"""What a call becomes (a variable, or a tuple of them), or None for a form that stays as it is."""
