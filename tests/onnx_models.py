@@ -36,18 +36,19 @@ def make_model(
 
 
 def mixed_model() -> onnx.ModelProto:
-    """Two parts for the NeuronCore around an ArgMax; one part has two outputs, one weight serves both sides."""
+    """Two parts for the NeuronCore around a long TopK; one part has two outputs, one weight serves both sides."""
     rng = np.random.default_rng(0)
     weights = {
-        "w": rng.standard_normal((8, 3, 3, 3)).astype("float32"),
-        "w2": rng.standard_normal((4, 8)).astype("float32"),
+        "w": rng.standard_normal((20, 3, 3, 3)).astype("float32"),
+        "w2": rng.standard_normal((4, 20)).astype("float32"),
+        "k": np.int64([20]),
     }
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["c"], name="conv", pads=[1, 1, 1, 1]),
         helper.make_node("Relu", ["c"], ["r"], name="relu"),
         helper.make_node("Split", ["r"], ["left", "right"], name="split", axis=1, num_outputs=2),
         helper.make_node("Concat", ["right", "left"], ["swapped"], name="concat", axis=1),
-        helper.make_node("ArgMax", ["swapped"], ["index"], name="argmax", axis=1, keepdims=1),
+        helper.make_node("TopK", ["swapped", "k"], ["largest", "index"], name="topk", axis=1),
         helper.make_node("Cast", ["index"], ["cast"], name="cast", to=TensorProto.FLOAT),
         helper.make_node("Mul", ["cast", "swapped"], ["product"], name="mul"),
         helper.make_node("GlobalAveragePool", ["product"], ["pooled"], name="pool"),

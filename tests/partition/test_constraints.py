@@ -28,7 +28,13 @@ def test_a_float_operator_of_static_shape_matches() -> None:
     ("call", "reason"),
     [
         (relax.op.nonzero(var((4,))), "The size of its result does not depend on the data, as that of nonzero does"),
-        (relax.op.sort(var((4,))), "TVM has a kernel in TIR for it, unlike for sort"),
+        (relax.op.cumprod(var((4,)), 0), "TVM has a kernel in TIR for it, unlike for cumprod"),
+        (relax.op.cumsum(var((4,)), 0), "A cumulative sum runs over at most 2048 floats, unlike cumsum here"),
+        (
+            relax.op.sort(var((40,))),
+            "TopK and sorting take a round for each element, at most 16 of at most 65536 elements of floats; sort takes "
+            "all of 40 elements",
+        ),
         (
             relax.op.nn.relu(var((tvm.tirx.Var("n", "int64"), 3))),
             "All its shapes are known at compile time; nn.relu has R.shape([n, 3])",

@@ -6,10 +6,12 @@ The docstring of a constraint is the manual's sentence and the template of the r
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import tvm
 from tvm import relax
 
+from tvm_neuron.frontend.decompose.shapes import static_shape
 from tvm_neuron.frontend.origin import op_name
 
 SUPPORTED_DTYPES = ("float32", "float16", "bfloat16")
@@ -63,6 +65,20 @@ def has_known_result_shape(call: relax.Call, _is_constant: IsConstant) -> Verdic
     return _refuse(has_known_result_shape, call) if op_name(call) in _DATA_DEPENDENT else Match()
 
 
+def is_ranking_in_rounds(call: relax.Call, _is_constant: IsConstant) -> Verdict:
+    """TopK and sorting take a round for each element, at most 16 of at most 65536 elements of floats; {op} {found}."""
+    if op_name(call) not in ("topk", "sort", "argsort") or not call.args:
+        return Match()
+    elems = "an unknown number of" if (shape := static_shape(call.args[0])) is None else str(prod(shape))
+    count = call.attrs.k if op_name(call) == "topk" else "all"
+    return _refuse(is_ranking_in_rounds, call, found=f"takes {count} of {elems} elements")
+
+
+def is_short_sum(call: relax.Call, _is_constant: IsConstant) -> Verdict:
+    """A cumulative sum runs over at most 2048 floats, unlike {op} here."""
+    return _refuse(is_short_sum, call) if op_name(call) == "cumsum" and call.args else Match()
+
+
 def is_lowerable(call: relax.Call, _is_constant: IsConstant) -> Verdict:
     """TVM has a kernel in TIR for it, unlike for {op}."""
     return Match() if call.op.get_attr("FLegalize") is not None else _refuse(is_lowerable, call)
@@ -87,7 +103,7 @@ def has_supported_dtype(call: relax.Call, is_constant: IsConstant) -> Verdict:
 FOLDABLE: tuple[Constraint, ...] = (is_operator, has_known_result_shape, is_lowerable, has_static_shape)
 """What an operator on constants must be to be computed at compile time."""
 
-CONSTRAINTS: tuple[Constraint, ...] = (*FOLDABLE, has_supported_dtype)
+CONSTRAINTS: tuple[Constraint, ...] = (is_ranking_in_rounds, is_short_sum, *FOLDABLE, has_supported_dtype)
 """What any other operator must be to run on a NeuronCore."""
 
 _PLACEHOLDER_CLAUSE = re.compile(r"[,;]? \(?[^,;(]*\{.*", re.DOTALL)
