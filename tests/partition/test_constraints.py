@@ -32,8 +32,8 @@ def test_a_float_operator_of_static_shape_matches() -> None:
         (relax.op.cumsum(var((4,)), 0), "A cumulative sum runs over at most 2048 floats, unlike cumsum here"),
         (
             relax.op.sort(var((40,))),
-            "TopK and sorting take a round for each element, at most 16 of at most 65536 elements of floats; sort takes "
-            "all of 40 elements",
+            "TopK and sorting take a round for each element, at most 16 of at most 65536 elements of floats; sort "
+            "takes all of 40 elements",
         ),
         (
             relax.op.nn.relu(var((tvm.tirx.Var("n", "int64"), 3))),
