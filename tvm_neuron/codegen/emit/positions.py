@@ -121,5 +121,5 @@ def split_float32(value: NDArray[np.float32]) -> NDArray[np.float32]:
     for _ in range(PARTS):
         part = (rest.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
         parts.append(part)
-        rest = np.where(np.isfinite(part), rest - part, np.float32(0))
+        rest = np.subtract(rest, part, out=np.zeros_like(rest), where=np.isfinite(part))
     return np.stack(parts)
