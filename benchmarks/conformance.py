@@ -27,6 +27,7 @@ from tvm_neuron import relay
 from tvm_neuron.errors import NeuronError
 from tvm_neuron.frontend.onnx.checks import NeedsShapeError
 from tvm_neuron.frontend.onnx.needs import NeedsValueError
+from tvm_neuron.runtime.tensors import widened
 
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 MOST_SECONDS = 60
@@ -122,10 +123,15 @@ def _input_names(model: onnx.ModelProto) -> list[str]:
 
 def _load(case: TestCase) -> tuple[onnx.ModelProto, Sequence[tuple[Sequence[Any], Sequence[Any]]]]:
     if case.model is not None:
-        return case.model, case.data_sets
+        return case.model, [tuple(map(_arrays, data)) for data in case.data_sets or ()]
     folder = Path(case.model_dir)
     sets = sorted(folder.glob("test_data_set_*"))
     return onnx.load(folder / "model.onnx"), [(_tensors(each, "input"), _tensors(each, "output")) for each in sets]
+
+
+def _arrays(values: Sequence[Any]) -> list[Any]:
+    """Values of the suite's Python cases, which give those of dtypes that NumPy lacks as ONNX tensors."""
+    return [numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value for value in values]
 
 
 def _tensors(folder: Path, kind: str) -> list[np.ndarray]:
@@ -143,7 +149,7 @@ def _difference(
             executor.set_input(name, np.asarray(value))
     executor.run()
     for number, value in enumerate(outputs):
-        actual, expected = executor.get_output(number).numpy(), np.asarray(value)
+        actual, expected = executor.get_output(number).numpy(), widened(np.asarray(value))
         if (actual.shape, actual.dtype) != (expected.shape, expected.dtype):
             return f"output {number} is {actual.dtype}{list(actual.shape)}, not {expected.dtype}{list(expected.shape)}"
         a, b = actual.astype(np.float64), expected.astype(np.float64)

@@ -11,7 +11,7 @@ from tvm import relax
 from tvm_neuron.errors import InputError
 from tvm_neuron.neff import TensorInfo, check_inputs
 from tvm_neuron.runtime.contents import manifest
-from tvm_neuron.runtime.tensors import as_numpy, as_tensor
+from tvm_neuron.runtime.tensors import as_numpy, as_tensor, widened
 
 Value = Any
 """A TVM tensor, an array, a number or nested lists of numbers."""
@@ -85,6 +85,7 @@ class Executor:
         array = as_numpy(value) if isinstance(value, tvm.runtime.Tensor) else np.asarray(value)
         if not is_array:  # numbers and lists have no dtype of their own
             array = array.astype(info.dtype)
+        array = widened(array)
         check_inputs([info], {info.name: array})
         self._values[info.name] = tvm.runtime.tensor(array)
 

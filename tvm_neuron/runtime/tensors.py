@@ -7,8 +7,21 @@ import numpy as np
 import tvm
 import tvm_ffi
 
-_BY_CARRIER = {"bfloat16": ("uint16", np.dtype(ml_dtypes.bfloat16))}
+_SMALL_FLOATS = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+
+_BY_CARRIER = {"bfloat16": ("uint16", np.dtype(ml_dtypes.bfloat16))} | {
+    name: ("uint8", np.dtype(getattr(ml_dtypes, name))) for name in _SMALL_FLOATS
+}
 """Dtypes that NumPy's DLPack refuses: the integer type that carries their bits, and the NumPy dtype to view it as."""
+
+CARRIERS = {"int4": "int8", "int2": "int8", "uint4": "uint8", "uint2": "uint8", "float4_e2m1fn": "float8_e4m3fn"}
+"""Dtypes narrower than a byte, which no tensor of TVM holds one by one: the type of a byte that holds their values."""
+
+
+def widened(array: np.ndarray) -> np.ndarray:
+    """An array of a dtype narrower than a byte in the type that carries it; any other as it is."""
+    carrier = CARRIERS.get(array.dtype.name)
+    return array if carrier is None else array.astype(carrier)
 
 
 def as_numpy(tensor: tvm.runtime.Tensor) -> np.ndarray:

@@ -18,8 +18,11 @@ from tvm_neuron.frontend.onnx.recurrent import RECURRENT
 from tvm_neuron.frontend.onnx.sequences import SEQUENCE_OPERATORS
 
 _INTEGERS = tuple(f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))
-_SUPPORTED = ("FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE", *_INTEGERS, "BOOL")
-_NUMPY_NAMES = {"FLOAT": "float32", "DOUBLE": "float64"}
+_SMALL = (
+    "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "FLOAT8E8M0", "FLOAT4E2M1", "INT4", "UINT4",
+    "INT2", "UINT2",
+)  # fmt: skip
+_SUPPORTED = ("FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE", *_INTEGERS, "BOOL", *_SMALL)
 _RESOLVED = {"Constant", "If", "Loop", "Scan"}
 _SUPPORTED_TYPES = {getattr(onnx.TensorProto, name) for name in _SUPPORTED}
 
@@ -79,7 +82,7 @@ def check_given_dtypes(graph: onnx.GraphProto, dtype: str | dict[str, str]) -> d
     """The dtypes given for inputs by name; a string for all of them changes nothing, since ONNX inputs have one."""
     given = dtype if isinstance(dtype, dict) else {}
     names = [value.name for value in real_inputs(graph)]
-    supported = {_NUMPY_NAMES.get(name, name.lower()) for name in _SUPPORTED}
+    supported = {onnx.helper.tensor_dtype_to_np_dtype(elem_type).name for elem_type in _SUPPORTED_TYPES}
     for name, found in [*given.items(), *([("all", dtype)] if isinstance(dtype, str) else [])]:
         if name not in names and isinstance(dtype, dict):
             raise ModelError(f"dtype is given for '{name}', but the model's inputs are: {', '.join(names)}")

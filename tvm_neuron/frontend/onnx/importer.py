@@ -32,12 +32,14 @@ from tvm_neuron.frontend.onnx.graphs import (
     types_of,
     without_unread_outputs,
 )
+from tvm_neuron.frontend.onnx.narrow import NARROW_OPERATORS, Narrow
 from tvm_neuron.frontend.onnx.needs import needs_values, value_operands
 from tvm_neuron.frontend.onnx.pitfalls import pitfall, prefers_body
 from tvm_neuron.frontend.onnx.recurrent import RECURRENT
 from tvm_neuron.frontend.onnx.sequences import SEQUENCE_OPERATORS
 from tvm_neuron.frontend.onnx.values import Known, Scopes, Value, shape_of
 from tvm_neuron.frontend.origin import OPERATORS_ATTR, OUTPUTS_ATTR, Origin, bindings_of, rewrite_bindings, with_origin
+from tvm_neuron.runtime.tensors import CARRIERS
 
 _LARGEST_EMBEDDED_ELEMS = 16
 """Floating initializers up to this size are embedded as constants: operators read them as attributes (axes, scales)."""
@@ -123,15 +125,17 @@ class Importer:
             shape = self._shapes[value.name]
             elem_type = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
             dtype = self._dtypes.get(value.name, elem_type.name)
-            variables.append(relax.Var(value.name, relax.TensorType(shape, dtype)))
-            is_empty = math.prod(shape) == 0
-            bound = Known(np.zeros(shape, elem_type)) if is_empty else variables[-1]
+            variables.append(relax.Var(value.name, relax.TensorType(shape, CARRIERS.get(dtype, dtype))))
+            given = Narrow(variables[-1], dtype) if dtype in CARRIERS else variables[-1]
+            bound = Known(np.zeros(shape, elem_type)) if math.prod(shape) == 0 else given
             self._scopes.bind(value.name, bound, frozenset([value.name]))
         return variables
 
     def _output(self, name: str) -> relax.Expr:
         value = self._scopes[name]
         if isinstance(value, Known):
+            return value.expr
+        if isinstance(value, Narrow):
             return value.expr
         if isinstance(value, relax.Expr):
             return value
@@ -176,6 +180,13 @@ class Importer:
             self._bind(name, value, origin, needs)
 
     def _bind(self, name: str, value: Value, origin: Origin, needs: frozenset[str]) -> None:
+        if isinstance(value, Narrow):
+            whole = self._bb.emit(value.expr) if isinstance(value.expr, relax.Call) else value.expr
+            self._bind(name, whole, origin, needs)
+            bound = self._scopes[name]
+            value = Known(bound.array.astype(value.dtype)) if isinstance(bound, Known) else Narrow(bound, value.dtype)
+            self._scopes.bind(name, value, needs)
+            return
         if isinstance(value, tvm.ir.GenericConst) and math.prod(value.ty.shape or [1]) <= _LARGEST_EMBEDDED_ELEMS:
             value = Known(value.value.numpy())
         if isinstance(value, relax.Call | relax.TupleGetItem) and isinstance(value.ty, relax.TensorType):
@@ -294,10 +305,12 @@ class Importer:
         """The outputs by a converter of ours or TVM's."""
         if any(isinstance(value, list) for value in operands):
             raise ModelError("it takes a sequence, which only operators on sequences can")
-        inputs = onnx_input([value.expr if isinstance(value, Known) else value for value in operands])
+        inputs = onnx_input([_expr(value, node.op_type) for value in operands])
         attrs = _attributes(node)
         if node.op_type in CONVERTERS:
             converted = CONVERTERS[node.op_type](Node(self._bb, list(inputs), attrs, opset, len(node.output)))
+            if isinstance(converted, Narrow):
+                return [converted]
             if converted is not None:
                 return self._outputs(self._bb.normalize(converted), len(node.output))
         reason = pitfall(node, self._scopes.known)
@@ -375,6 +388,18 @@ _ON_SHAPES = (
     "CastLike", "Squeeze",
 )  # fmt: skip
 """Operators whose converters in TVM take a shape that only the data tell."""
+
+
+def _expr(value: Value, op: str) -> Any:
+    """An operand as a converter takes it; one of a dtype narrower than a byte as it is, where the converter can."""
+    if isinstance(value, Known) and value.array.dtype.name in CARRIERS:
+        value = Narrow(value.expr, value.array.dtype.name)
+    if isinstance(value, Narrow) and op not in NARROW_OPERATORS:
+        raise ModelError(
+            f"it takes {value.dtype}, which {', '.join(NARROW_OPERATORS)} alone can: neither TVM nor the core computes "
+            "in less than a byte; put a Cast before it"
+        )
+    return value.expr if isinstance(value, Known) else value
 
 
 def _elem_type(value: relax.Expr) -> int:

@@ -9,6 +9,9 @@ import numpy as np
 import tvm
 from tvm import relax
 
+from tvm_neuron.frontend.onnx.narrow import Narrow
+from tvm_neuron.runtime.tensors import widened
+
 
 class Known:
     """An array known at compile time; a constant of the Relax module only where an operator takes it as operand."""
@@ -18,12 +21,12 @@ class Known:
 
     @cached_property
     def expr(self) -> relax.Expr:
-        """The array as a Relax constant."""
-        return relax.const(tvm.runtime.tensor(np.ascontiguousarray(self.array).reshape(self.array.shape)))
+        """The array as a Relax constant, in the type that carries it."""
+        return relax.const(tvm.runtime.tensor(widened(np.ascontiguousarray(self.array).reshape(self.array.shape))))
 
 
 Value = Any
-"""relax.Expr | Known | list[Value] (a sequence) | None (an operand left out, or an empty optional)."""
+"""relax.Expr | Known | Narrow | list[Value] (a sequence) | None (an operand left out, or an empty optional)."""
 
 
 def shape_of(value: Value) -> tuple[int, ...] | None:
@@ -38,7 +41,9 @@ def shape_of(value: Value) -> tuple[int, ...] | None:
 
 def dtype_of(value: Value) -> str:
     """The dtype of a tensor by its NumPy name."""
-    return value.array.dtype.name if isinstance(value, Known) else str(value.ty.dtype)
+    if isinstance(value, Known):
+        return value.array.dtype.name
+    return value.dtype if isinstance(value, Narrow) else str(value.ty.dtype)
 
 
 class Scopes:

@@ -1,11 +1,13 @@
 """Converters of ONNX operators to Relax, one file a family; what none of them takes goes to TVM's importer."""
 
-from tvm_neuron.frontend.onnx.converters import basic, indexing
+from tvm_neuron.frontend.onnx.converters import basic, casts, indexing, quantization
 from tvm_neuron.frontend.onnx.converters.converter import Converter, Node
 
 CONVERTERS: dict[str, Converter] = {
     **basic.CONVERTERS,
+    **casts.CONVERTERS,
     **indexing.CONVERTERS,
+    **quantization.CONVERTERS,
 }
 """By ONNX operator; a later family would override an earlier one, so names are in one family only."""
 
