@@ -89,3 +89,19 @@ def test_the_shape_that_only_the_data_tells() -> None:
     assert runtime.manifest(library)["order"] == ["neuron_0", "cpu:nonzero"]
     for actual, expected in zip(run(library, {"x": x}), reference(model, {"x": x}), strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-6)
+
+
+def test_arithmetic_on_a_size_that_only_the_data_tells() -> None:
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["where"], name="nonzero"),
+        helper.make_node("Shape", ["where"], ["shape"], name="shape"),
+        helper.make_node("Gather", ["shape", "one"], ["count"], name="count"),
+        helper.make_node("Cast", ["count"], ["factor"], name="cast", to=1),
+        helper.make_node("Mul", ["x", "factor"], ["y"], name="mul"),
+    ]
+    model = make_model(nodes, {"x": [3, 4]}, ["factor", "y"], {"one": np.int64([1])})
+    x = np.maximum(np.random.default_rng(0).standard_normal((3, 4)).astype("float32"), 0)
+    library = tvm.compile(from_onnx(model)[0], target="neuron")
+    for actual, expected in zip(run(library, {"x": x}), reference(model, {"x": x}), strict=True):
+        np.testing.assert_array_equal(actual, expected)
+

@@ -19,9 +19,10 @@ _INDEX = "neuron.hidden"
 
 @dataclass
 class Hidden:
-    """The bindings that are hidden, by the number that their stand-ins carry."""
+    """The bindings that are hidden, by the number that their stand-ins carry, and which MatchCast binds which size."""
 
     bindings: list[relax.Binding] = field(default_factory=list)
+    makers: dict[tvm.tirx.Var, relax.Var] = field(default_factory=dict)
 
     def hide(self, func: relax.Function, plan: Plan) -> relax.Function:
         """Write every call that `plan` leaves off the NeuronCore, and every MatchCast, as one of the same operands."""
@@ -32,12 +33,19 @@ class Hidden:
                 return binding
             attrs = tvm.ir.make_node("ir.DictAttrs", **{_INDEX: len(self.bindings)})
             self.bindings.append(binding)
-            operands = relax.Tuple(used_vars(binding.value))
+            operands = relax.Tuple([*used_vars(binding.value), *self._makers_of_sizes(binding.value)])
+            if isinstance(binding, relax.MatchCast):
+                self.makers.update(dict.fromkeys(_sizes_in(binding.ty.shape), binding.var))
             ty = binding.var.ty
             call = relax.Call(tvm.ir.Op.get(_OPERATOR), [operands], attrs, [ty], ret_ty=ty)
             return relax.VarBinding(binding.var, call)
 
         return rewrite_bindings(func, stand_in)
+
+    def _makers_of_sizes(self, value: relax.Expr) -> list[relax.Var]:
+        """The MatchCasts that bind the sizes in the shapes that `value` takes: unread as tensors, they must stay."""
+        shapes = [arg for arg in getattr(value, "args", ()) if isinstance(arg, relax.ShapeExpr)]
+        return [self.makers[size] for shape in shapes for size in _sizes_in(shape) if size in self.makers]
 
     def show(self, func: relax.Function) -> relax.Function:
         """The inverse of `hide`, with the operands that the stand-ins have now."""
@@ -47,10 +55,16 @@ class Hidden:
             if not isinstance(call, relax.Call) or not call.attrs or call.attrs.get(_INDEX) is None:
                 return binding
             hidden = self.bindings[int(call.attrs[_INDEX])]
-            operands = call.args[0].fields
-            value = substitute(hidden.value, dict(zip(used_vars(hidden.value), operands, strict=True)))
+            used = used_vars(hidden.value)
+            value = substitute(hidden.value, dict(zip(used, call.args[0].fields[: len(used)], strict=True)))
             if isinstance(hidden, relax.MatchCast):
                 return relax.MatchCast(binding.var, value, hidden.ty)
             return relax.VarBinding(binding.var, value)
 
         return rewrite_bindings(func, original)
+
+
+def _sizes_in(shape: relax.Expr | None) -> list[tvm.tirx.Var]:
+    """The sizes known at run time only that a shape is made of."""
+    dims = shape if isinstance(shape, relax.ShapeExpr) else ()
+    return [size for dim in dims for size in tvm.tirx.analysis.undefined_vars(dim)]

@@ -51,6 +51,8 @@ class Plan:
             return all(self.is_constant(value) for value in expr.fields)
         if isinstance(expr, relax.TupleGetItem):
             return self.is_constant(expr.tuple_value)
+        if isinstance(expr, relax.ShapeExpr):  # a size may be one that only the data tells, as after NonZero
+            return all(isinstance(dim, tvm.tirx.IntImm) for dim in expr)
         return not isinstance(expr, relax.Call | relax.If | relax.Function | tvm.ir.GlobalVar)
 
     def with_indices(self, call: relax.Call) -> relax.Call:
