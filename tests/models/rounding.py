@@ -5,7 +5,6 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 SPLIT = 65537.0  # 2**16 + 1: Veltkamp's splitting leaves the upper 24 - 16 = 8 bits of a float32, rounded to nearest
-_NO_FLOATS = {"Shape", "Constant", "ConstantOfShape", "ArgMax", "NonZero", "Cast"}  # what may make no float32
 
 
 def round_to_bfloat16(array: np.ndarray) -> np.ndarray:
@@ -19,10 +18,11 @@ def emulate_bfloat16(model: onnx.ModelProto) -> onnx.ModelProto:
 
     It must run without graph optimisations, which would take `x * s - (x * s - x)` for `x`.
     """
-    ends = {value.name for value in model.graph.output}
-    made = (name for node in model.graph.node if node.op_type not in _NO_FLOATS for name in node.output[:1])
-    by = {name: f"{name}.bf16" for name in (*(value.name for value in model.graph.input), *made) if name not in ends}
-    nodes = [node for value in model.graph.input for node in _rounding(value.name, by[value.name])]
+    floats = _floats(model)
+    made = [name for node in model.graph.node if node.op_type != "Constant" for name in node.output]
+    by = {name: f"{name}.bf16" for name in (*(value.name for value in model.graph.input), *made) if name in floats}
+    given = [value.name for value in model.graph.input if value.name in by]
+    nodes = [node for name in given for node in _rounding(name, by[name])]
     for node in model.graph.node:
         changed = onnx.NodeProto()
         changed.CopyFrom(node)
@@ -32,6 +32,16 @@ def emulate_bfloat16(model: onnx.ModelProto) -> onnx.ModelProto:
     graph.initializer.extend(_rounded(proto) for proto in model.graph.initializer)
     graph.initializer.append(numpy_helper.from_array(np.float32(SPLIT), "bf16.split"))
     return helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
+
+
+def _floats(model: onnx.ModelProto) -> set[str]:
+    """The float32 tensors that are no outputs of the model."""
+    graph = onnx.shape_inference.infer_shapes(model).graph
+    types = {value.name: value.type.tensor_type.elem_type for value in (*graph.value_info, *graph.input)}
+    unknown = {name for node in graph.node for name in node.output if name} - set(types)
+    if untyped := unknown - {value.name for value in graph.output}:
+        raise ValueError(f"of unknown type: {', '.join(sorted(untyped))}")
+    return {name for name, kind in types.items() if kind == TensorProto.FLOAT} - {v.name for v in graph.output}
 
 
 def _rounded(proto: onnx.TensorProto) -> onnx.TensorProto:
