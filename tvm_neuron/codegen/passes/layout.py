@@ -48,7 +48,7 @@ class _Layout:
         if changed.output not in self.partition_of:
             siblings = [changed, *(other for other in self.graph.writers(block.output) if other is not block)]
             leader = next((other for other in siblings if _varying(other)), changed)  # a fill follows what it pads
-            self.partition_of[changed.output] = self._choose(leader)
+            self.partition_of[changed.output] = _writable_dim(self._choose(leader), leader, siblings)
         self.blocks.append(self._match_operands(changed))
         if block is self.graph.writers(block.output)[-1]:
             self.copies.store_in_rows(block)
@@ -153,6 +153,16 @@ class _Layout:
         if maps is None or load.tensor not in self.partition_of:
             return None
         return set(maps[self.partition_of[load.tensor]].terms) if maps else set()
+
+
+def _writable_dim(preferred: int, leader: Block, siblings: list[Block]) -> int:
+    """`preferred`, or for a moved tensor whose fills an engine can't reach so, the longest dimension where it can."""
+    if leader.combine or not isinstance(leader.expr, Load):
+        return preferred
+    shape = leader.output.shape
+    fills = [linear_indices(block.index) for block in siblings if isinstance(block.expr, Num)]
+    reachable = [d for d in range(len(shape)) if all(maps is not None and _is_reachable(maps[d]) for maps in fills)]
+    return preferred if preferred in reachable or not reachable else max(reachable, key=lambda d: shape[d])
 
 
 def _varying(block: Block) -> list[Load]:
