@@ -2,14 +2,13 @@
 
 from dataclasses import replace
 
-from tvm_neuron.codegen.emit.arithmetic import count_temporaries
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, replace_axes, rewrite
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ACCUMULATOR, Kernel
 from tvm_neuron.schedule.linear import Linear, linear
 from tvm_neuron.schedule.tensor import Tensor
 
-_MOST_TEMPORARIES = 8  # tiles of a joined kernel: all kernels share one scratch zone, as large as the largest needs
+_MOST_OPERANDS = 8  # of a joined kernel: each takes temporaries, for which all kernels share one scratch zone
 
 
 def fuse(kernels: list[Kernel]) -> list[Kernel]:
@@ -37,7 +36,7 @@ def fuse(kernels: list[Kernel]) -> list[Kernel]:
 
 
 def _join(first: Kernel, second: Kernel, tensor: Tensor) -> Kernel | None:
-    """`first`, which makes `tensor`, with the arithmetic of `second` appended; None where their loops differ or that takes too many tiles."""
+    """`first`, which makes `tensor`, with the arithmetic of `second` appended; None where their loops differ or it reads too much."""
     if second.root is not None or second.by_dma or first.by_dma:
         return None
     if second.out in first.sources():
@@ -58,8 +57,7 @@ def _join(first: Kernel, second: Kernel, tensor: Tensor) -> Kernel | None:
     maps = tuple(_renamed(m, axes[0]) for m in second.out_maps)
     origins = (*first.origins, *(origin for origin in second.origins if origin not in first.origins))
     joined = replace(first, origins=origins, out=second.out, out_maps=maps, expr=expr)
-    most = max(_MOST_TEMPORARIES, count_temporaries(first), count_temporaries(second))
-    return joined if count_temporaries(joined) <= most else None
+    return joined if len({load.tensor for load in joined.operand_loads()}) <= _MOST_OPERANDS else None
 
 
 def _axis_map(first: Kernel, second: Kernel, load: Load) -> dict[Axis, Axis] | None:
