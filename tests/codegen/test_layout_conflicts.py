@@ -45,3 +45,24 @@ def test_what_reads_backwards_stays_on_the_neuroncore(axis: int) -> None:
     actual, expected, told = _run(nodes, (1, 8, 6, 5), {name: np.int64([n]) for name, n in numbers.items()})
     np.testing.assert_array_equal(actual, expected)
     assert {row.where for row in told.placement} == {"neuroncore"}
+
+
+def test_padding_after_what_lies_on_the_partitions() -> None:
+    """Rows on the partitions can't be filled from partition 66 on: the padded tensor is laid out otherwise."""
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]),
+        helper.make_node("Conv", ["t", "w"], ["y"], pads=[2, 2]),
+    ]
+    weights = np.random.default_rng(6).standard_normal((40, 40, 5)).astype(np.float32) / 14
+    actual, expected, told = _run(nodes, (1, 64, 40), {"w": weights})
+    np.testing.assert_allclose(actual, expected, atol=0.06)  # sums of 200 products of bf16 operands of deviation 1
+    assert {row.where for row in told.placement} == {"neuroncore"}
+
+
+def test_a_sum_of_many_tensors_takes_several_kernels() -> None:
+    """One kernel would need more temporary tiles than there is memory for."""
+    nodes = [helper.make_node("Conv", ["x", "w"], [f"t{i}"], name=f"conv{i}") for i in range(24)]
+    nodes.append(helper.make_node("Sum", [f"t{i}" for i in range(24)], ["y"]))
+    actual, expected, told = _run(nodes, (1, 8, 32, 32), {"w": np.eye(8, dtype=np.float32)[:, :, None, None]})
+    np.testing.assert_allclose(actual, expected, rtol=0.05, atol=0.05)  # as bf16 adds up 24 times
+    assert {row.where for row in told.placement} == {"neuroncore"}

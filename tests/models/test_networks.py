@@ -8,7 +8,14 @@ from tests.models.agreement import Agreement, Case, random_inputs, run_exactly
 from tests.models.zoo import NETWORKS
 
 pytestmark = pytest.mark.slow
-ON_CPU = {"yolov3": {"NonMaxSuppression"}, "yolov4": {"NonMaxSuppression"}, "ssd300": {"NonMaxSuppression"}}
+ON_CPU = {
+    "yolov3": {"NonMaxSuppression"},
+    "yolov4": {"NonMaxSuppression"},
+    "ssd300": {"NonMaxSuppression"},
+    "lstm_seq2seq": {"Gather"},
+    "tacotron_encoder": {"Gather"},
+}
+"""Kinds of operators, at most, that each leaves to the CPU."""
 MOST_EXPLAINED = 0.25  # a bound above it would hold for nearly anything
 
 
@@ -16,7 +23,7 @@ MOST_EXPLAINED = 0.25  # a bound above it would hold for nearly anything
 def test_agrees_with_onnxruntime(name: str) -> None:
     model = NETWORKS[name]()
     found = Case(model, random_inputs(model)).run("inf1")
-    assert set(found.on_cpu) == ON_CPU.get(name, set())
+    assert set(found.on_cpu) <= ON_CPU.get(name, set())
     assert max(found.bounds.values()) < MOST_EXPLAINED
     assert found.errors[found.worst] <= found.bounds[found.worst], f"{found.worst}: {found.errors} {found.bounds}"
     check_suppression(model, found)

@@ -14,7 +14,7 @@ _ANCHORS = (
     ((116, 90), (156, 198), (373, 326)),
 )  # pixels; for strides 8, 16, 32
 _STAGES = ((64, 1), (128, 2), (256, 8), (512, 8), (1024, 4))  # channels, residual blocks
-_BRANCH_GAIN = 0.5
+_BRANCH_GAIN = 0.3
 
 
 def yolov3(size: int = 416) -> onnx.ModelProto:
@@ -73,7 +73,7 @@ def _alternate(net: Network, x: str, width: int, count: int) -> str:
 
 
 def _head(net: Network, x: str, width: int) -> str:
-    return conv(net, unit(net, x, width, 3, function="leaky"), 3 * (5 + _CLASSES), 1)
+    return conv(net, unit(net, x, width, 3, function="leaky"), 3 * (5 + _CLASSES), 1, gain=0.5)
 
 
 def _detector(net: Network, heads: list[str]) -> onnx.ModelProto:

@@ -36,7 +36,10 @@ def fuse(kernels: list[Kernel]) -> list[Kernel]:
 
 
 def _join(first: Kernel, second: Kernel, tensor: Tensor) -> Kernel | None:
-    """`first`, which makes `tensor`, with the arithmetic of `second` appended; None where their loops differ or it reads too much."""
+    """`first`, which makes `tensor`, with the arithmetic of `second` appended.
+
+    None where their loops differ, or where both together read too many tensors.
+    """
     if second.root is not None or second.by_dma or first.by_dma:
         return None
     if second.out in first.sources():
