@@ -1,22 +1,20 @@
 """An ONNX model that rounds to bfloat16 by itself: what onnxruntime says bf16 arithmetic costs, independent of us."""
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-SPLIT = 65537.0  # 2**16 + 1: Veltkamp's splitting leaves the upper 24 - 16 = 8 bits of a float32, rounded to nearest
-
 
 def round_to_bfloat16(array: np.ndarray) -> np.ndarray:
     """The nearest bfloat16 of every element, as float32."""
-    far = array * np.float32(SPLIT)
-    return far - (far - array)
+    return array.astype(ml_dtypes.bfloat16).astype(np.float32)
 
 
 def emulate_bfloat16(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with its inputs, every float tensor between its operators, and its weights (not biases) rounded.
 
-    It must run without graph optimisations, which would take `x * s - (x * s - x)` for `x`.
+    It must run without graph optimisations, which would take a cast there and back for nothing.
     """
     floats = _floats(model)
     made = [name for node in model.graph.node if node.op_type != "Constant" for name in node.output]
@@ -30,7 +28,6 @@ def emulate_bfloat16(model: onnx.ModelProto) -> onnx.ModelProto:
         nodes += [changed, *(n for name in node.output if name in by for n in _rounding(name, by[name]))]
     graph = helper.make_graph(nodes, "rounded", model.graph.input, model.graph.output)
     graph.initializer.extend(_rounded(proto) for proto in model.graph.initializer)
-    graph.initializer.append(numpy_helper.from_array(np.float32(SPLIT), "bf16.split"))
     return helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
 
 
@@ -51,9 +48,7 @@ def _rounded(proto: onnx.TensorProto) -> onnx.TensorProto:
 
 
 def _rounding(name: str, result: str) -> list[onnx.NodeProto]:
-    far, rest = f"{result}.far", f"{result}.rest"
     return [
-        helper.make_node("Mul", [name, "bf16.split"], [far]),
-        helper.make_node("Sub", [far, name], [rest]),
-        helper.make_node("Sub", [far, rest], [result]),
+        helper.make_node("Cast", [name], [f"{result}.half"], to=TensorProto.BFLOAT16),
+        helper.make_node("Cast", [f"{result}.half"], [result], to=TensorProto.FLOAT),
     ]
