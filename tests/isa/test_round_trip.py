@@ -64,3 +64,10 @@ def test_the_span_of_an_address_holds_all_its_values(address: Affine, data: st.D
     indices = [data.draw(st.integers(0, count - 1)) for count in counts]
     low, high = address.span(counts)
     assert low <= address.at(indices) <= high
+
+
+def test_the_span_of_steps_within_the_slots_of_a_ring() -> None:
+    """Eight banks of 2,048 bytes, in each of which a loop takes steps of 788: the last is at 1,576 of the last bank."""
+    address = Affine(0, ((0, 2048), (1, 788)), 0, 16384)
+    assert address.span([20, 3]) == (0, 14336 + 1576)
+    assert address.span([20, 4]) == (0, 16380)  # the fourth may leave its slot

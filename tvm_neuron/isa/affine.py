@@ -36,18 +36,33 @@ class Affine:
 
     def span(self, counts: Sequence[int]) -> tuple[int, int]:
         """Smallest and largest value while the loop at depth d runs `counts[d]` times."""
-        low = self.phase + sum(min(0, step * (counts[d] - 1)) for d, step in self.terms)
-        high = self.phase + sum(max(0, step * (counts[d] - 1)) for d, step in self.terms)
+        low, high = self._reach(self.terms, self.phase, counts)
         if self.wraps(counts):
-            stride = gcd(self.wrap, *(step for _, step in self.terms))
-            low = self.phase % stride
-            high = self.wrap - stride + low
+            low, high = self._span_of_ring(counts)
         return self.base + low, self.base + high
+
+    def _span_of_ring(self, counts: Sequence[int]) -> tuple[int, int]:
+        """Of a ring that is left and entered again: its slots lie as far apart as divides all steps.
+
+        Smaller steps may move within a slot; they count as such where they never leave it.
+        """
+        terms = sorted(self.terms, key=lambda term: abs(term[1]))
+        found = []
+        for within in range(max(1, len(terms))):
+            slot = gcd(self.wrap, *(step for _, step in terms[within:]))
+            low, high = self._reach(terms[:within], self.phase % slot, counts)
+            if low >= 0 and high < slot:
+                found.append((low, self.wrap - slot + high))
+        return min(found, key=lambda bounds: bounds[1] - bounds[0])
+
+    @staticmethod
+    def _reach(terms: Sequence[tuple[int, int]], start: int, counts: Sequence[int]) -> tuple[int, int]:
+        moves = [step * (counts[d] - 1) for d, step in terms]
+        return start + sum(min(0, move) for move in moves), start + sum(max(0, move) for move in moves)
 
     def wraps(self, counts: Sequence[int]) -> bool:
         """Whether the ring is left, and entered again at its other end, while the loops run `counts` times."""
-        low = self.phase + sum(min(0, step * (counts[d] - 1)) for d, step in self.terms)
-        high = self.phase + sum(max(0, step * (counts[d] - 1)) for d, step in self.terms)
+        low, high = self._reach(self.terms, self.phase, counts)
         return self.wrap > 0 and (low < 0 or high >= self.wrap)
 
     def __str__(self) -> str:

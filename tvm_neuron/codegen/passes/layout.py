@@ -10,7 +10,7 @@ from tvm_neuron.codegen.passes.product_layout import (
     input_dim,
     summed_axis,
 )
-from tvm_neuron.schedule.expr import Apply, Axis, Index, Load
+from tvm_neuron.schedule.expr import Apply, Axis, Index, Load, Num
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
