@@ -12,6 +12,7 @@ from tvm_neuron.codegen.emit.nests import nests
 from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.codegen.emit.tile_end import TileEnd
 from tvm_neuron.isa import Affine, Tile, affine
+from tvm_neuron.isa.tile import Dims
 from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.partitions import turns
@@ -36,8 +37,10 @@ class ArrayTiles:
         plan, kernel = self.emitter.plan, self.kernel
         self.periods = grains(kernel, plan.partition_of)
         fixed = {*self.sizes, *self.rows, *kernel.out_maps[plan.partition_of[kernel.out]].terms}
-        room = self.emitter.device.moving_max_elems
-        room //= prod(self.sizes.values()) * prod(max(size for _, size, _ in found) for found in self.rows.values())
+        elems = prod(self.sizes.values()) * prod(max(size for _, size, _ in found) for found in self.rows.values())
+        # a power of two, so that a group's loop and the ring of banks never seem to leave PSUM together
+        self.group_step = 1 << (elems - 1).bit_length()
+        room = self.emitter.device.moving_max_elems // self.group_step
         self.group: Axis | None = None
         self.group_size = 1
         for axis in kernel.free:
@@ -79,7 +82,7 @@ class ArrayTiles:
     def _bank(self, spans: dict[Axis, Span], loops: Loops) -> Iterator[tuple[dict[Axis, Span], Tile]]:
         kernel, builder = self.kernel, self.emitter.builder
         end = TileEnd(self.emitter, kernel, spans)
-        dims = contiguous([spans[axis].size for axis in kernel.free])
+        dims = self._dims([spans[axis].size for axis in kernel.free])
         rows = spans[kernel.channel].size
         shape_of = Squeeze([*end.patterns, Tile("psum", "float32", Affine(), rows, Affine(), dims)])
         bank = replace(builder.psum_tile(rows, shape_of.dims(dims), loops), dims=dims)
@@ -88,6 +91,14 @@ class ArrayTiles:
         else:
             yield from self._members(self.group, spans, bank)
         end.finish(shape_of, shape_of(bank), loops)
+
+    def _dims(self, counts: list[int]) -> Dims:
+        """How a bank is filled: without gaps, but for the values of the grouped axis."""
+        if self.group is None:
+            return contiguous(counts)
+        at = self.kernel.free.index(self.group)
+        inside = contiguous([1 if d == at else count for d, count in enumerate(counts)])
+        return tuple((self.group_step, counts[at]) if d == at else dim for d, dim in enumerate(inside))
 
     def _members(
         self, group: Axis, spans: dict[Axis, Span], bank: Tile
