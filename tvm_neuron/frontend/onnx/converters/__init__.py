@@ -1,11 +1,12 @@
 """Converters of ONNX operators to Relax, one file a family; what none of them takes goes to TVM's importer."""
 
-from tvm_neuron.frontend.onnx.converters import basic, casts, indexing, quantization
+from tvm_neuron.frontend.onnx.converters import basic, casts, einsum, indexing, quantization
 from tvm_neuron.frontend.onnx.converters.converter import Converter, Node
 
 CONVERTERS: dict[str, Converter] = {
     **basic.CONVERTERS,
     **casts.CONVERTERS,
+    **einsum.CONVERTERS,
     **indexing.CONVERTERS,
     **quantization.CONVERTERS,
 }
