@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
 from tvm import relax
 
 from tvm_neuron.frontend.origin import bindings_of
@@ -77,13 +76,7 @@ class Surroundings:
 
 
 def _size_bytes(var: relax.Var) -> int:
-    return sum(
-        prod(int(dim) for dim in ty.shape) * np.dtype(_STORED.get(str(ty.dtype), str(ty.dtype))).itemsize
-        for ty in _tensor_types(var.ty)
-    )
-
-
-_STORED = {"bfloat16": "uint16"}
+    return sum(prod(map(int, ty.shape)) * ty.dtype.dtype.itemsize for ty in _tensor_types(var.ty))
 
 
 def _tensor_types(ty: relax.Type) -> Iterator[relax.TensorType]:
