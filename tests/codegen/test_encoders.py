@@ -1,5 +1,8 @@
 """Encoders of transformers run on the core as a whole: right to bfloat16's precision, near what bandwidth allows."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import onnxruntime
 import pytest
@@ -10,11 +13,13 @@ from tests.codegen.transformers import Encoder
 from tests.models.rounding import emulate_bfloat16
 from tests.onnx_models import Arrays, reference
 from tvm_neuron import neff, relay, runtime
+from tvm_neuron.hw import load_device
+from tvm_neuron.hw.load import device_to_dict
 from tvm_neuron.profile import Report
 from tvm_neuron.sim import Machine
 
 
-def run(encoder: Encoder, target: str) -> Report:
+def run(encoder: Encoder, target: object) -> Report:
     """Checks placement and numbers, in every mode of the machine."""
     model, inputs = encoder.model(), encoder.inputs()
     mod, params = relay.frontend.from_onnx(model)
@@ -60,3 +65,14 @@ def test_two_layers_as_wide_as_bert_base() -> None:
     report = run(Encoder(768, 12, 128, layers=2), "neuron")
     assert report.spill_bytes == 0
     assert report.latency_us <= 1.05 * report.roofline_us
+
+
+@pytest.mark.parametrize("size", [(64, 4, 70, 1), (96, 2, 140, 2), (192, 2, 50, 1)])
+def test_little_memory(size: tuple[int, int, int, int], tmp_path: Path) -> None:
+    """Operands and results of products are staged in parts."""
+    raw = device_to_dict(load_device("inf1"))
+    raw |= {"name": "little", "sbuf_bytes_per_partition": {"value": 39 * 1024, "source": "this test"}}
+    path = tmp_path / "little.json"
+    path.write_text(json.dumps(raw))
+    hidden, heads, rows, batch = size
+    run(Encoder(hidden, heads, rows, batch=batch), {"tag": "neuron", "device": str(path)})
