@@ -32,6 +32,7 @@ from tvm_neuron.runtime.tensors import widened
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 MOST_SECONDS = 60
 # Products are rounded to bf16 (2^-9) and summed over up to some hundred terms; everything else is far closer.
+_DRAWN = {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 TOLERANCE = 2e-2
 
 
@@ -152,6 +153,8 @@ def _difference(
         actual, expected = executor.get_output(number).numpy(), widened(np.asarray(value))
         if (actual.shape, actual.dtype) != (expected.shape, expected.dtype):
             return f"output {number} is {actual.dtype}{list(actual.shape)}, not {expected.dtype}{list(expected.shape)}"
+        if _DRAWN & {node.op_type for node in model.graph.node}:
+            continue  # the standard leaves the generator open, so only dtypes and shapes can be compared
         a, b = actual.astype(np.float64), expected.astype(np.float64)
         scale = np.abs(b[np.isfinite(b)]).max(initial=1e-3)
         if not np.allclose(a, b, rtol=TOLERANCE, atol=TOLERANCE * scale, equal_nan=True):

@@ -67,6 +67,11 @@ def test_padding_of_every_kind_by_any_width(mode: str) -> None:
     check(node, {"x": floats(2, 40, 5)}, {"widths": np.int64([3, 2, 1, 4]), "axes": np.int64([1, -1])})
 
 
+def test_padding_with_a_number_known_at_run_time_only() -> None:
+    node = helper.make_node("Pad", ["x", "widths", "fill"], ["y"])
+    check(node, {"x": floats(2, 4, 5), "fill": np.float32([-np.inf])}, {"widths": np.int64([0, 1, 2, 0, 0, 1])})
+
+
 @settings(max_examples=12, deadline=None)
 @given(st.data())
 def test_random_gathers(data: st.DataObject) -> None:

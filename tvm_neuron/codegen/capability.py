@@ -18,6 +18,7 @@ from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.partition import Match, Refusal, Verdict
 from tvm_neuron.partition.constraints import IsConstant
 from tvm_neuron.program import Origin
+from tvm_neuron.runtime.tensors import as_numpy
 from tvm_neuron.schedule.graph import Graph
 from tvm_neuron.schedule.rule import Rule
 from tvm_neuron.schedule.tensor import Tensor
@@ -60,7 +61,7 @@ def question(call: relax.Call, is_constant: IsConstant) -> str:
 def _known(arg: Any, is_constant: IsConstant) -> str:
     """What is known of an operand: nothing, that it is constant, or (whole numbers) its very value."""
     if isinstance(arg, tvm.ir.GenericConst):
-        return f"constant {sha256(np.from_dlpack(arg.value).tobytes()).hexdigest()}"
+        return f"constant {sha256(as_numpy(arg.value).tobytes()).hexdigest()}"
     return "constant" if is_constant(arg) else ""
 
 
@@ -78,6 +79,6 @@ def _tensor(arg: Any, ty: relax.TensorType, is_constant: IsConstant) -> Tensor:
     if not is_constant(arg):
         return Tensor("operand", shape, dtype, "input")
     if isinstance(arg, tvm.ir.GenericConst):
-        return Tensor("constant", shape, dtype, "temp", np.from_dlpack(arg.value))
+        return Tensor("constant", shape, dtype, "temp", as_numpy(arg.value))
     one = np.ones((), DTYPES.get(dtype) or dtype)
     return Tensor("constant", shape, dtype, "temp", np.broadcast_to(one, shape))

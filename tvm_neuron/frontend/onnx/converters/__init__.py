@@ -1,6 +1,6 @@
 """Converters of ONNX operators to Relax, one file a family; what none of them takes goes to TVM's importer."""
 
-from tvm_neuron.frontend.onnx.converters import basic, casts, einsum, indexing, quantization
+from tvm_neuron.frontend.onnx.converters import basic, casts, einsum, indexing, quantization, random
 from tvm_neuron.frontend.onnx.converters.converter import Converter, Node
 
 CONVERTERS: dict[str, Converter] = {
@@ -8,6 +8,7 @@ CONVERTERS: dict[str, Converter] = {
     **casts.CONVERTERS,
     **einsum.CONVERTERS,
     **indexing.CONVERTERS,
+    **random.CONVERTERS,
     **quantization.CONVERTERS,
 }
 """By ONNX operator; a later family would override an earlier one, so names are in one family only."""

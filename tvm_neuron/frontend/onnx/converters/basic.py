@@ -50,14 +50,23 @@ def _pad(node: Node) -> relax.Expr | None:
     if mode != "constant":
         return pad_by_position(node, before, after, mode)
     axes = node.constant(3)
-    if fill is None or (node.given(3) is not None and (axes is None or not node.is_static())):
+    if node.given(3) is not None and (axes is None or not node.is_static()):
         return None
     pairs = [width for pair in zip(before, after, strict=True) for width in pair]
     if axes is not None:
         rank = len(node.shape())
         by_axis = {int(axis) % rank: pair for axis, pair in zip(axes, zip(before, after, strict=True), strict=True)}
         pairs = [width for axis in range(rank) for width in by_axis.get(axis, (0, 0))]
-    return relax.op.nn.pad(node.inputs[0], pairs, pad_value=float(fill.reshape(())))
+    if fill is not None:
+        return relax.op.nn.pad(node.inputs[0], pairs, pad_value=float(fill.reshape(())))
+    return _pad_at_run_time(node, pairs) if node.is_static() else None
+
+
+def _pad_at_run_time(node: Node, pairs: list[int]) -> relax.Expr:
+    """Padding with a number that is known at run time only, chosen by a table of what is padding."""
+    inside = np.pad(np.ones(node.shape(), np.bool_), list(zip(pairs[::2], pairs[1::2], strict=True)))
+    padded = node.emit(relax.op.nn.pad(node.inputs[0], pairs, pad_value=0.0))
+    return relax.op.where(relax.const(inside, "bool"), padded, node.inputs[2])
 
 
 def _tile(node: Node) -> relax.Expr | None:
