@@ -41,6 +41,12 @@ DEV_REQUIRES = [
     "ruff~=0.17.5",  # `make lint`; pinned likewise
 ]
 
+TORCH_REQUIRES = [  # for tests and benchmarks only; pinned, because exporters change what they write
+    "onnxscript==0.7.2",  # torch's dynamo exporter to ONNX
+    "torch==2.13.0",  # both exporters, and the models' code
+    "transformers==5.23.0",  # BERT, DistilBERT, GPT-2, ViT with random weights
+]
+
 setup(
     name="tvm-neuron",
     version="0.1.0",
@@ -64,7 +70,7 @@ setup(
     ],
     cmdclass={"build_ext": BuildRuntime},
     install_requires=INSTALL_REQUIRES,
-    extras_require={"dev": DEV_REQUIRES, "torch": ["torch==2.13.0"]},  # torch: importers of its models, tests only
+    extras_require={"dev": DEV_REQUIRES, "torch": TORCH_REQUIRES},
     entry_points={
         "console_scripts": ["neuron-cc = tvm_neuron.cli.main:main"],
         "tvm_neuron.schedules": ["neuron = tvm_neuron_schedules:RULES"],

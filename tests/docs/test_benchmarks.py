@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import publish
+from benchmarks import publish, zoo
 from benchmarks.row import Row, side_by_side
 from benchmarks.table import CONSOLE, show
+from tests.models.agreement import Agreement
 
 
 def make_row(ours: tuple[float, ...], theirs: tuple[float, ...], bar: float) -> Row:
@@ -51,3 +52,17 @@ def test_publishing_replaces_one_block(tmp_path: Path, monkeypatch: pytest.Monke
     assert (tmp_path / "a.md").read_text() == "one\n<!-- x -->\n```text\nnew \\1\nlines\n```\n<!-- /x -->\ntwo\n"
     with pytest.raises(ValueError, match="has 0 blocks 'y', not one"):
         publish.replace_block("a.md", "y", "")
+
+
+def test_a_table_of_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Agreement(
+        network="net", chip="inf1", on_core=7, on_cpu=("Where", "Erf", "Where"), errors={"a": 0.01, "b": 0.004},
+        bounds={"a": 0.1, "b": 0.005}, compile_seconds=1.25, cycles=12345, latency_us=12.3, pe_utilisation=0.125,
+        outputs={},
+    )  # fmt: skip
+    line = "| net | inf1 | 7 | 3 | 0.40% | 0.50% | 1.2 | 12,345 | 12 | 12.5% | 1 Erf, 2 Where |"
+    monkeypatch.setattr(publish, "ROOT", tmp_path)
+    (tmp_path / "a.md").write_text("one\n<!-- x -->\n<!-- /x -->\n")
+    publish.replace_table("a.md", "x", zoo.markdown([zoo.row(found)]))
+    *_, rule, last, _, _ = (tmp_path / "a.md").read_text().splitlines()
+    assert (rule.count("|"), last) == (len(zoo.HEAD) + 1, line)

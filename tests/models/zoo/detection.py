@@ -30,11 +30,15 @@ def corners(net: Network, centres: str, sizes: str) -> str:
     return concat(net, net.op("Sub", centres, half), net.op("Add", centres, half), axis=-1)
 
 
-def suppress(net: Network, boxes: str, scores: str, most: int = 20) -> str:
-    """Indices [K, 3] (image, class, box) of what is kept of boxes [1, N, 4] with scores [1, N, classes]."""
+def suppress(net: Network, boxes: str, scores: str, most: int = 20) -> tuple[str, str]:
+    """The scores [1, classes, N] of boxes [1, N, 4], and which are kept: [K, 3] (image, class, box).
+
+    The scores, given as [1, N, classes], are what the suppression reads, so that it can be repeated.
+    """
     limits = (
         net.constant(np.array([most]), "most"),
         net.constant(np.array([0.5], np.float32), "overlap"),
         net.constant(np.array([0.3], np.float32), "threshold"),
     )
-    return net.op("NonMaxSuppression", boxes, net.op("Transpose", scores, perm=[0, 2, 1]), *limits)
+    by_class = net.op("Transpose", scores, perm=[0, 2, 1])
+    return by_class, net.op("NonMaxSuppression", boxes, by_class, *limits)

@@ -26,7 +26,7 @@ def ssd300(size: int = 300) -> onnx.ModelProto:
         logits.append(channels_last(net, conv(net, x, _CLASSES * anchors, 3), _CLASSES))
     scores = net.op("Softmax", concat(net, *logits), axis=2)
     boxes = _decode(net, concat(net, *offsets), _priors([net.shape(x)[2] for x in maps]))
-    return net.model(boxes, scores, suppress(net, boxes, part(net, scores, 1, _CLASSES)))
+    return net.model(boxes, *suppress(net, boxes, part(net, scores, 1, _CLASSES)))
 
 
 def _maps(net: Network, x: str) -> list[str]:

@@ -79,7 +79,7 @@ def _head(net: Network, x: str, width: int) -> str:
 def _detector(net: Network, heads: list[str]) -> onnx.ModelProto:
     levels = [_decode(net, head, anchors) for head, anchors in zip(heads, _ANCHORS, strict=True)]
     boxes, scores = (concat(net, *parts) for parts in zip(*levels, strict=True))
-    return net.model(boxes, scores, suppress(net, boxes, scores))
+    return net.model(boxes, *suppress(net, boxes, scores))
 
 
 def _decode(net: Network, head: str, anchors: tuple[tuple[int, int], ...]) -> tuple[str, str]:
