@@ -1,4 +1,4 @@
-"""The manual of the operators, made by trying them: `python -m tvm_neuron.operators.manual` (about a minute)."""
+"""The manual of the operators, made by trying them: `python -m tvm_neuron.operators.manual` (one to three minutes)."""
 
 import sys
 from collections.abc import Iterable

@@ -1,10 +1,10 @@
 """samples: small ONNX models of one operator each, from the cases that the onnx package tests backends with.
 
-Each comes as it is and with the operands after the first known at compile time; what is of float32 comes in all other
-dtypes too.
+Each comes as it is and with the operands after the first known at compile time; some of each operator in all dtypes.
 """
 
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from onnx.backend.test.case.test_case import TestCase
 from onnx.backend.test.loader import load_model_tests
 
 DTYPES = ("FLOAT16", "BFLOAT16", "DOUBLE", "INT8", "UINT8", "INT32", "INT64", "BOOL")
 CONSTANT = "operands after the first known at compile time"
+RETYPED = 3
+"""So many models of an operator are tried in all dtypes."""
 _MOST_ELEMS = 1 << 16  # larger cases test nothing else, and take long
 
 
@@ -45,21 +48,38 @@ def samples() -> Iterator[Sample]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # making the cases overflows here and there, as it is meant to
         cases = load_model_tests(kind="node")
-    for case in sorted(cases, key=lambda case: str(case.name)):
-        model = case.model
-        if model is None or not _is_plain(model):
-            continue
+    plain = [(case.model, list(case.data_sets[0][0])) for case in sorted(cases, key=_name_of) if _is_plain(case.model)]
+    shown = _of_most_dimensions(plain)
+    for model, values in plain:
         dtype = _first_dtype(model)
         yield Sample(model, _name(dtype))
-        values = list(case.data_sets[0][0])
         if len(model.graph.input) > 1:
             yield Sample(_with_constants(model, values), _name(dtype), CONSTANT)
-        if dtype == "FLOAT":
+        if id(model) in shown:
             yield from _in_other_dtypes(model, values)
 
 
-def _is_plain(model: onnx.ModelProto) -> bool:
+def _name_of(case: TestCase) -> str:
+    return str(case.name)
+
+
+def _of_most_dimensions(plain: list[tuple[onnx.ModelProto, list[Any]]]) -> set[int]:
+    """Of each operator the `RETYPED` float32 models with the most dimensions."""
+    by_op: dict[str, list[onnx.ModelProto]] = defaultdict(list)
+    for model, _ in plain:
+        if _first_dtype(model) == "FLOAT":
+            by_op[model.graph.node[0].op_type].append(model)
+
+    def dimensions(model: onnx.ModelProto) -> int:
+        return -sum(len(value.type.tensor_type.shape.dim) for value in model.graph.input)
+
+    return {id(model) for models in by_op.values() for model in sorted(models, key=dimensions)[:RETYPED]}
+
+
+def _is_plain(model: onnx.ModelProto | None) -> bool:
     """One node of the standard's own operators on tensors of moderate size."""
+    if model is None:
+        return False
     graph = model.graph
     types = [value.type for value in graph.input]
     if len(graph.node) != 1 or graph.node[0].domain not in ("", "ai.onnx") or not types:
