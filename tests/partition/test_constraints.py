@@ -31,6 +31,11 @@ def test_a_float_operator_of_static_shape_matches() -> None:
         (relax.op.cumprod(var((4,)), 0), "TVM has a kernel in TIR for it, unlike for cumprod"),
         (relax.op.cumsum(var((4,)), 0), "A cumulative sum runs over at most 2048 floats, unlike cumsum here"),
         (
+            relax.op.take(var((4, 3)), var((2,), "int64"), axis=0),
+            "Positions are known at compile time: NeuronCore-v1 has no computed addresses, programs for v2 use none "
+            "(take)",
+        ),
+        (
             relax.op.sort(var((40,))),
             "TopK and sorting take a round for each element, at most 16 of at most 65536 elements of floats; sort "
             "takes all of 40 elements",

@@ -29,6 +29,13 @@ _DATA_DEPENDENT = {
 }
 
 
+_INDEXED = {
+    "take", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd", "reverse_sequence", "index_tensor",
+    "index_put",
+}  # fmt: skip
+"""Operators whose second operand holds positions."""
+
+
 @dataclass(frozen=True)
 class Match:
     """A constraint holds."""
@@ -63,6 +70,12 @@ def is_operator(call: relax.Call, _is_constant: IsConstant) -> Verdict:
 def has_known_result_shape(call: relax.Call, _is_constant: IsConstant) -> Verdict:
     """The size of its result does not depend on the data, as that of {op} does."""
     return _refuse(has_known_result_shape, call) if op_name(call) in _DATA_DEPENDENT else Match()
+
+
+def has_static_positions(call: relax.Call, is_constant: IsConstant) -> Verdict:
+    """Positions are known at compile time: NeuronCore-v1 has no computed addresses, programs for v2 use none ({op})."""
+    is_known = op_name(call) not in _INDEXED or all(map(is_constant, call.args[1:2]))
+    return Match() if is_known else _refuse(has_static_positions, call)
 
 
 def is_ranking_in_rounds(call: relax.Call, _is_constant: IsConstant) -> Verdict:
@@ -103,7 +116,13 @@ def has_supported_dtype(call: relax.Call, is_constant: IsConstant) -> Verdict:
 FOLDABLE: tuple[Constraint, ...] = (is_operator, has_known_result_shape, is_lowerable, has_static_shape)
 """What an operator on constants must be to be computed at compile time."""
 
-CONSTRAINTS: tuple[Constraint, ...] = (is_ranking_in_rounds, is_short_sum, *FOLDABLE, has_supported_dtype)
+CONSTRAINTS: tuple[Constraint, ...] = (
+    has_static_positions,
+    is_ranking_in_rounds,
+    is_short_sum,
+    *FOLDABLE,
+    has_supported_dtype,
+)
 """What any other operator must be to run on a NeuronCore."""
 
 _PLACEHOLDER_CLAUSE = re.compile(r"[,;]? \(?[^,;(]*\{.*", re.DOTALL)
