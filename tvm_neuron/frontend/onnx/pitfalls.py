@@ -31,14 +31,6 @@ def _one_output(node: onnx.NodeProto, _known: KnownValue) -> str:
     return f"its further output '{extra[0]}' is used" if extra else ""
 
 
-def _inference_dropout(node: onnx.NodeProto, known: KnownValue) -> str:
-    if len(node.input) > 2 and node.input[2]:
-        training = known(node.input[2])
-        if training is None or training.any():
-            return "its training_mode is on, or known at run time only"
-    return _one_output(node, known)
-
-
 def _constant_limits(node: onnx.NodeProto, known: KnownValue) -> str:
     given = [node.input[at] for at in (2, 3, 4) if at < len(node.input) and node.input[at]]
     return "" if all(known(name) is not None for name in given) else "its limits are known at run time only"
@@ -46,17 +38,10 @@ def _constant_limits(node: onnx.NodeProto, known: KnownValue) -> str:
 
 _PITFALLS: Mapping[str, Check] = {
     "AveragePool": _attribute_is("dilations", lambda d: all(step == 1 for step in d), (), "it is dilated"),
-    "BatchNormalization": _attribute_is("training_mode", lambda mode: mode == 0, 0, "it is in training mode"),
     "ConvTranspose": _attribute_is("output_shape", lambda shape: not shape, (), "it gives output_shape; give pads"),
-    "Dropout": _inference_dropout,
-    "IsInf": lambda node, _known: (
-        "" if _attribute(node, "detect_negative", 1) and _attribute(node, "detect_positive", 1) else
-        "it looks for infinities of one sign only"
-    ),
     "LayerNormalization": _one_output,
     "NonMaxSuppression": _constant_limits,
     "RoiAlign": _attribute_is("mode", lambda mode: mode != b"max", b"avg", "its mode is max"),
-    "SpaceToDepth": _attribute_is("mode", lambda mode: mode == b"DCR", b"DCR", "its mode is CRD"),
 }  # fmt: skip
 
 _BODY_FIRST = {

@@ -1,0 +1,143 @@
+"""Forms of ONNX operators that TVM's importer gets wrong or refuses, against the onnx package's reference operators."""
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from tvm_neuron import relay
+from tvm_neuron.errors import ModelError
+from tvm_neuron.relay import graph_executor
+
+Arrays = dict[str, np.ndarray]
+
+
+def made(node: onnx.NodeProto, inputs: Arrays, constants: Arrays, results: int = 1) -> onnx.ModelProto:
+    values = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        for name, array in inputs.items()
+    ]
+    weights = [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()]
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.output[:results]]
+    graph = helper.make_graph([node], "g", values, outputs, weights)
+    domains = [helper.make_opsetid("", 25), helper.make_opsetid("ai.onnx.preview.training", 1)]
+    return helper.make_model(graph, opset_imports=domains)
+
+
+def compiled(model: onnx.ModelProto, inputs: Arrays, count: int = 1) -> list[np.ndarray]:
+    mod, params = relay.frontend.from_onnx(model)
+    executor = graph_executor.GraphModule(relay.build(mod, target="neuron", params=params)["default"]())
+    executor.run(**inputs)
+    return [executor.get_output(index).numpy() for index in range(count)]
+
+
+def check(node: onnx.NodeProto, inputs: Arrays, constants: Arrays | None = None, rtol: float = 0.0) -> None:
+    model = made(node, inputs, constants or {}, len(node.output))
+    with np.errstate(all="ignore"):
+        expected = ReferenceEvaluator(model).run(None, inputs)
+    for actual, wanted in zip(compiled(model, inputs, len(expected)), expected, strict=True):
+        assert actual.dtype == wanted.dtype
+        np.testing.assert_allclose(actual, wanted, rtol=rtol, atol=rtol and rtol * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint64"])
+def test_shifts_of_any_amount(direction: str, dtype: str) -> None:
+    rng, bits = np.random.default_rng(0), np.iinfo(dtype).bits
+    a = rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, 40, dtype)
+    b = rng.integers(0 if dtype.startswith("u") else -3, min(2 * bits, 127), 40).astype(dtype)
+    check(helper.make_node("BitShift", ["a", "b"], ["y"], direction=direction), {"a": a, "b": b})
+
+
+def test_floating_mod_of_everything() -> None:
+    special = np.float32([0.0, -0.0, 1.5, -1.5, 7.25, -3.0, np.inf, -np.inf, np.nan])
+    a, b = (np.ascontiguousarray(grid) for grid in np.meshgrid(special, special))
+    check(helper.make_node("Mod", ["a", "b"], ["y"]), {"a": a, "b": b})
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
+def test_whole_powers_are_exact(dtype: str) -> None:
+    a = np.array([0, 1, 2, 3, 5, 7, 1, 2, 0], dtype)
+    b = np.array([3, 70, 7, 4, 3, 2, 0, 0, 0], dtype)
+    check(helper.make_node("Pow", ["a", "b"], ["y"]), {"a": a, "b": b})
+
+
+def test_negative_exponents_leave_the_whole_part() -> None:
+    inputs = {"a": np.int32([1, -1, -1, 2, -3]), "b": np.int32([-3, -3, -2, -1, -2])}
+    model = made(helper.make_node("Pow", ["a", "b"], ["y"]), inputs, {})
+    np.testing.assert_array_equal(compiled(model, inputs)[0], [1, -1, 1, 0, 0])
+
+
+@pytest.mark.parametrize(("positive", "negative"), [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_infinities_of_the_signs_asked_for(positive: int, negative: int) -> None:
+    node = helper.make_node("IsInf", ["x"], ["y"], detect_positive=positive, detect_negative=negative)
+    check(node, {"x": np.float32([1, np.inf, -np.inf, np.nan])})
+
+
+@pytest.mark.parametrize("axis", [-1, 0, 1])
+def test_one_hot_of_indices_in_and_out_of_range(axis: int) -> None:
+    inputs = {"i": np.int64([[0, 2, 4], [-1, -5, 7]]), "v": np.float32([-1, 3])}
+    check(helper.make_node("OneHot", ["i", "d", "v"], ["y"], axis=axis), inputs, {"d": np.int64(5)})
+
+
+@pytest.mark.parametrize(("reverse", "exclusive"), [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_products_so_far(reverse: int, exclusive: int) -> None:
+    node = helper.make_node("CumProd", ["x", "a"], ["y"], reverse=reverse, exclusive=exclusive)
+    check(node, {"x": np.random.default_rng(1).normal(size=(3, 5)).astype(np.float32)}, {"a": np.int64(1)}, 1e-6)
+
+
+@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+def test_blocks_of_space_become_channels(mode: str) -> None:
+    x = np.arange(2 * 3 * 4 * 6, dtype=np.float32).reshape(2, 3, 4, 6)
+    blocks = x.reshape(2, 3, 2, 2, 3, 2).transpose((0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4))
+    node = helper.make_node("SpaceToDepth", ["x"], ["y"], blocksize=2, mode=mode)
+    np.testing.assert_array_equal(compiled(made(node, {"x": x}, {}), {"x": x})[0], blocks.reshape(2, 12, 2, 3))
+
+
+def test_dropout_with_a_seed_draws_the_reference_mask() -> None:
+    x = np.random.default_rng(2).normal(size=(4, 5)).astype(np.float32)
+    node = helper.make_node("Dropout", ["x", "r", "t"], ["y", "m"], seed=3)
+    check(node, {"x": x}, {"r": np.float32(0.25), "t": np.bool_(True)}, 1e-6)
+
+
+def test_dropout_without_a_seed_is_refused() -> None:
+    node = helper.make_node("Dropout", ["x", "", "t"], ["y"])
+    with pytest.raises(ModelError, match="it trains without a seed, and the core draws no random numbers"):
+        relay.frontend.from_onnx(made(node, {"x": np.zeros((2, 2), np.float32)}, {"t": np.bool_(True)}))
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_resize_in_every_mode(data: st.DataObject) -> None:
+    draw: Any = data.draw
+    mode = draw(st.sampled_from(["nearest", "linear", "cubic"]))
+    attributes = {
+        "mode": mode,
+        "coordinate_transformation_mode": draw(
+            st.sampled_from(
+                ["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+                 "tf_crop_and_resize"]
+            )
+        ),
+    }  # fmt: skip
+    if mode == "nearest":
+        attributes["nearest_mode"] = draw(
+            st.sampled_from(["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+        )
+    else:
+        attributes |= {"antialias": draw(st.sampled_from([0, 1])), "exclude_outside": draw(st.sampled_from([0, 1]))}
+    x = np.random.default_rng(draw(st.integers(0, 99))).normal(size=(1, 2, 5, 7)).astype(np.float32)
+    new = [1, 2, draw(st.integers(2, 11)), draw(st.integers(2, 11))]
+    roi = np.float32([0, 0, 0.1, 0.2, 1, 1, 0.8, 1.1])
+    is_crop = attributes["coordinate_transformation_mode"] == "tf_crop_and_resize"
+    if is_crop:
+        attributes["axes"] = [2, 3]
+        new, roi = new[2:], np.float32([0.1, 0.2, 0.8, 1.1])
+    node = helper.make_node("Resize", ["x", "roi", "", "s"], ["y"], **attributes)
+    # Products are of bf16 operands: 2 ** -9 each, a few terms of up to twice the largest element.
+    check(node, {"x": x}, {"roi": roi, "s": np.int64(new)}, 0 if mode == "nearest" else 2e-2)
