@@ -91,3 +91,14 @@ def test_no_nan_from_infinite_inputs(seed: int, cast: str) -> None:
     inputs = network.inputs()
     inputs["x"].flat[::7], inputs["x"].flat[3::11] = INF, -INF
     assert not np.isnan(run(network.model(), inputs, saturate=True, cast=cast)).any()
+
+
+def test_infinite_constants_that_are_moved() -> None:
+    """A mask that is joined to run-time values before arithmetic meets it."""
+    weights = {"mask": np.array([[-INF] * 8] * 4, np.float32), "zero": np.zeros((8, 8), np.float32)}
+    nodes = [
+        helper.make_node("Concat", ["x", "mask"], ["both"], name="concat", axis=0),
+        helper.make_node("Mul", ["both", "zero"], ["y"], name="mul"),
+    ]
+    model = make_model(nodes, {"x": [4, 8]}, ["y"], weights)
+    np.testing.assert_array_equal(run(model, {"x": np.ones((4, 8), np.float32)}, saturate=True), np.zeros((8, 8)))

@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 from tvm_neuron.codegen.kernels.operands import elementwise_copy, reading
 from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.schedule.expr import Apply, Expr, Index, Load, Num, loads, rewrite
-from tvm_neuron.schedule.kernel import ACCUMULATOR, Contraction, Kernel, Operand, Product, Reduction, Transposition
+from tvm_neuron.schedule.kernel import (
+    ACCUMULATOR,
+    ROOT,
+    Contraction,
+    Kernel,
+    Operand,
+    Product,
+    Reduction,
+    Transposition,
+)
 from tvm_neuron.schedule.tensor import Tensor
 
 _NEEDS_FINITE = ("add", "subtract", "multiply", "divide", "pow", "sin")
@@ -29,7 +38,7 @@ _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 def saturate(kernels: list[Kernel], partition_of: dict[Tensor, int], dtypes: dict[Tensor, str]) -> list[Kernel]:
     """The kernels with such clamps; copies of what the PE array or a reduction reads from outside are added."""
-    state = _Saturation(partition_of, dtypes, _sum_limits(kernels))
+    state = _Saturation(partition_of, dtypes, _sum_limits(kernels), _leaving(kernels))
     for kernel in kernels:
         state.add(kernel)
     return state.kernels
@@ -40,6 +49,7 @@ class _Saturation:
     partition_of: dict[Tensor, int]
     dtypes: dict[Tensor, str]
     sum_limits: dict[Tensor, float]
+    leaving: set[Tensor]
     kernels: list[Kernel] = field(default_factory=list)
     finite: set[Tensor] = field(default_factory=set)  # kept tensors without infinities, unless they are in `unbounded`
     unbounded: set[Tensor] = field(default_factory=set)
@@ -47,14 +57,17 @@ class _Saturation:
 
     def add(self, kernel: Kernel) -> None:
         """Appends the kernel, and before it the copies it needs."""
-        if kernel.by_dma:
-            (source,) = kernel.sources()
-            if not self._is_finite(source) or self._limit(source) > self._limit(kernel.out):
-                self.unbounded.add(kernel.out)  # whatever writes the other parts of it
-            self.finite.add(kernel.out)
+        root = kernel.root
+        if _only_moves(kernel) and kernel.out in self.leaving:
             self.kernels.append(kernel)
             return
-        root = kernel.root
+        if kernel.by_dma:
+            for source in kernel.sources():  # none, if it is known at compile time
+                if not self._is_finite(source) or self._limit(source) > self._limit(kernel.out):
+                    self.unbounded.add(kernel.out)  # whatever writes the other parts of it
+            self.finite.add(kernel.out)
+            self.kernels.append(replace(kernel, expr=_finite_constants(kernel.expr)))
+            return
         if isinstance(root, Contraction):
             data = root.data if self._is_finite(root.data) else self._copy(kernel, root.data, root.dtype)
             root = replace(root, data=data, weights=_clipped(root.weights, root.dtype))
@@ -69,7 +82,7 @@ class _Saturation:
             tensor = self._copy(kernel, root.load.tensor, "float32")
             root = replace(root, load=Load(tensor, root.load.indices))
         expr = self._finite_inside(_finite_constants(kernel.expr))
-        if kernel.out.kind != "output":
+        if kernel.out not in self.leaving:
             limit = self._limit(kernel.out)
             expr = _clamp(expr, limit) if self._exceeds(expr, limit) else expr
             self.finite.add(kernel.out)
@@ -115,6 +128,23 @@ class _Saturation:
 
     def _limit(self, tensor: Tensor) -> float:
         return min(_largest(self.dtypes[tensor]), self.sum_limits.get(tensor, _FLOAT32_MAX))
+
+
+def _only_moves(kernel: Kernel) -> bool:
+    return kernel.by_dma or (isinstance(kernel.root, Transposition) and kernel.expr is ROOT)
+
+
+def _leaving(kernels: list[Kernel]) -> set[Tensor]:
+    """Outputs, and what is only moved to them: these keep their infinities."""
+    found = {kernel.out for kernel in kernels if kernel.out.kind == "output"}
+    readers: dict[Tensor, list[Kernel]] = {}
+    for kernel in reversed(kernels):  # whoever reads a tensor comes after who writes it
+        after = readers.get(kernel.out, [])
+        if after and all(_only_moves(reader) and reader.out in found for reader in after):
+            found.add(kernel.out)
+        for tensor in kernel.sources():
+            readers.setdefault(tensor, []).append(kernel)
+    return found
 
 
 def _sum_limits(kernels: list[Kernel]) -> dict[Tensor, float]:
