@@ -10,6 +10,7 @@ from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operan
 from tvm_neuron.codegen.kernels.pack import pack_depth
 from tvm_neuron.codegen.kernels.split_depth import split_depth
 from tvm_neuron.codegen.kernels.tables import move_tables
+from tvm_neuron.codegen.passes.batches import split_batches
 from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.enumerate import enumerate_indices
 from tvm_neuron.codegen.passes.fold import fold_constants
@@ -50,6 +51,7 @@ def make_kernels(
     read_through(graph)
     sum_through_padding(graph)
     pad_in_order(graph)
+    split_batches(graph, device)
     partition_of = assign_partitions(graph)
     write_through(graph, partition_of, PARTITION_START_STEP)
     context = Context(device, partition_of)

@@ -20,7 +20,7 @@ from tvm_neuron.schedule.tiling import PARTITIONS, contiguous
 
 PARTS = 3  # of a float32, as bfloat16
 ITEM, PART_ITEM = 4, 2  # bytes of each
-SMALL_ZONE_BYTES = 1 << 14
+SMALL_ZONE_BYTES = 1 << 12
 
 
 def is_vector(load: Load, kernel: Kernel) -> bool:

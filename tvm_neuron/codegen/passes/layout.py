@@ -140,7 +140,8 @@ class _Layout:
         varying = _varying(block)
         if len(varying) < 2 or isinstance(block.expr, Load):
             return block
-        main, *others = varying
+        main = varying[0]
+        others = [load for load in varying if load != main]
         maps = linear_indices(main.indices)
         wanted = [self._partition_axes(load) for load in others]
         for (tensor, dim), copy in self.copies.whole.items():
