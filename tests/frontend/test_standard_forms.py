@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,9 @@ from tvm_neuron.relay import graph_executor
 Arrays = dict[str, np.ndarray]
 
 
-def made(node: onnx.NodeProto, inputs: Arrays, constants: Arrays, results: int = 1) -> onnx.ModelProto:
+def made(
+    node: onnx.NodeProto, inputs: Arrays, constants: Arrays, results: int = 1, opset: int = 25
+) -> onnx.ModelProto:
     values = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
         for name, array in inputs.items()
@@ -25,8 +28,8 @@ def made(node: onnx.NodeProto, inputs: Arrays, constants: Arrays, results: int =
     weights = [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()]
     outputs = [onnx.ValueInfoProto(name=name) for name in node.output[:results]]
     graph = helper.make_graph([node], "g", values, outputs, weights)
-    domains = [helper.make_opsetid("", 25), helper.make_opsetid("ai.onnx.preview.training", 1)]
-    return helper.make_model(graph, opset_imports=domains)
+    domains = [helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.preview.training", 1)]
+    return helper.make_model(graph, opset_imports=domains, ir_version=9)
 
 
 def compiled(model: onnx.ModelProto, inputs: Arrays, count: int = 1) -> list[np.ndarray]:
@@ -141,3 +144,70 @@ def test_resize_in_every_mode(data: st.DataObject) -> None:
     node = helper.make_node("Resize", ["x", "roi", "", "s"], ["y"], **attributes)
     # Products are of bf16 operands: 2 ** -9 each, a few terms of up to twice the largest element.
     check(node, {"x": x}, {"roi": roi, "s": np.int64(new)}, 0 if mode == "nearest" else 2e-2)
+
+
+@pytest.mark.parametrize(("inverse", "onesided", "parts"), [(0, 0, 1), (0, 0, 2), (0, 1, 1), (1, 0, 2), (1, 1, 2)])
+@pytest.mark.parametrize("length", [None, 6, 11])
+def test_fourier_transforms_along_an_axis(inverse: int, onesided: int, parts: int, length: int | None) -> None:
+    x = np.random.default_rng(4).normal(size=(2, 9, 3, parts)).astype(np.float32)
+    names = ["x", "n" if length else "", "a"]
+    node = helper.make_node("DFT", names, ["y"], inverse=inverse, onesided=onesided)
+    constants = {"a": np.int64(1)} | ({"n": np.int64(length)} if length else {})
+    check(node, {"x": x}, constants, 1e-2)  # operands of products are rounded to bf16
+
+
+@pytest.mark.parametrize("onesided", [0, 1])
+def test_fourier_transforms_of_frames(onesided: int) -> None:
+    x = np.random.default_rng(5).normal(size=(2, 30, 1)).astype(np.float32)
+    constants = {"s": np.int64(4), "w": np.hanning(8).astype(np.float32), "n": np.int64(8)}
+    check(helper.make_node("STFT", ["x", "s", "w", "n"], ["y"], onesided=onesided), {"x": x}, constants, 1e-2)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    kernel=st.tuples(st.integers(1, 3), st.integers(2, 3)), strides=st.tuples(st.integers(1, 3), st.integers(1, 2)),
+    dilations=st.tuples(st.integers(1, 3), st.integers(2, 3)), pads=st.tuples(*[st.integers(0, 1)] * 4),
+    ceil_mode=st.integers(0, 1), count_include_pad=st.integers(0, 1),
+)  # fmt: skip
+def test_dilated_means(pads: tuple[int, ...], kernel: tuple[int, ...], **attributes: Any) -> None:
+    pads = tuple(min(pad, size - 1) for pad, size in zip(pads, kernel * 2, strict=True))
+    x = np.random.default_rng(6).normal(size=(1, 2, 9, 10)).astype(np.float32)
+    node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=kernel, pads=pads, **attributes)
+    session = onnxruntime.InferenceSession(made(node, {"x": x}, {}, opset=19).SerializeToString())
+    (expected,) = session.run(None, {"x": x})
+    np.testing.assert_allclose(compiled(made(node, {"x": x}, {}), {"x": x})[0], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("storage_order", [0, 1])
+@pytest.mark.parametrize("ceil_mode", [0, 1])
+def test_maxima_with_their_places(storage_order: int, ceil_mode: int) -> None:
+    x = np.random.default_rng(7).normal(size=(2, 3, 7, 8)).astype(np.float32)
+    node = helper.make_node(
+        "MaxPool", ["x"], ["y", "i"], kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1],
+        storage_order=storage_order, ceil_mode=ceil_mode,
+    )  # fmt: skip
+    session = onnxruntime.InferenceSession(made(node, {"x": x}, {}, 2, opset=19).SerializeToString())
+    for actual, expected in zip(
+        compiled(made(node, {"x": x}, {}, 2), {"x": x}, 2), session.run(None, {"x": x}), strict=True
+    ):
+        np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("attributes", [{}, {"strides": [2, 1], "pads": [1, 0, 1, 1]}, {"dilations": [2, 1]}])
+def test_columns_become_an_image(attributes: dict[str, list[int]]) -> None:
+    steps, pads = attributes.get("strides", [1, 1]), attributes.get("pads", [0] * 4)
+    spread = attributes.get("dilations", [1, 1])
+    counts = [(size + pads[i] + pads[i + 2] - spread[i] * (k - 1) - 1) // steps[i] + 1
+              for i, (size, k) in enumerate([(7, 3), (6, 2)])]  # fmt: skip
+    x = np.random.default_rng(8).normal(size=(2, 4 * 6, counts[0] * counts[1])).astype(np.float32)
+    node = helper.make_node("Col2Im", ["x", "i", "b"], ["y"], **attributes)
+    check(node, {"x": x}, {"i": np.int64([7, 6]), "b": np.int64([3, 2])}, 1e-6)
+
+
+@pytest.mark.parametrize("mode", ["linear", "circular"])
+def test_a_cache_is_written_from_an_index_on(mode: str) -> None:
+    rng = np.random.default_rng(9)
+    inputs = {"c": rng.normal(size=(3, 2, 6, 4)), "u": rng.normal(size=(3, 2, 2, 4))}
+    arrays = {name: array.astype(np.float32) for name, array in inputs.items()}
+    arrays["w"] = np.int64([0, 4, 5 if mode == "circular" else 3])
+    check(helper.make_node("TensorScatter", ["c", "u", "w"], ["y"], mode=mode), arrays)

@@ -37,7 +37,6 @@ def _constant_limits(node: onnx.NodeProto, known: KnownValue) -> str:
 
 
 _PITFALLS: Mapping[str, Check] = {
-    "AveragePool": _attribute_is("dilations", lambda d: all(step == 1 for step in d), (), "it is dilated"),
     "ConvTranspose": _attribute_is("output_shape", lambda shape: not shape, (), "it gives output_shape; give pads"),
     "LayerNormalization": _one_output,
     "NonMaxSuppression": _constant_limits,

@@ -6,9 +6,12 @@ from tvm_neuron.frontend.onnx.converters import (
     casts,
     einsum,
     indexing,
+    placement,
+    pooling,
     quantization,
     random,
     resizing,
+    spectra,
     training,
 )
 from tvm_neuron.frontend.onnx.converters.converter import Converter, Node
@@ -19,9 +22,12 @@ CONVERTERS: dict[str, Converter] = {
     **casts.CONVERTERS,
     **einsum.CONVERTERS,
     **indexing.CONVERTERS,
+    **placement.CONVERTERS,
+    **pooling.CONVERTERS,
     **random.CONVERTERS,
     **quantization.CONVERTERS,
     **resizing.CONVERTERS,
+    **spectra.CONVERTERS,
     **training.CONVERTERS,
 }
 """By ONNX operator; a later family would override an earlier one, so names are in one family only."""
