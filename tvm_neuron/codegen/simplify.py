@@ -15,7 +15,7 @@ from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.enumerate import enumerate_indices
 from tvm_neuron.codegen.passes.fold import fold_constants
 from tvm_neuron.codegen.passes.layout import assign_partitions
-from tvm_neuron.codegen.passes.moves import read_through, write_through
+from tvm_neuron.codegen.passes.moves import read_through, write_products_through, write_through
 from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.passes.pieces import cut_pieces
 from tvm_neuron.codegen.passes.reductions import split_reductions
@@ -48,6 +48,7 @@ def make_kernels(
     graph.blocks = [canonical(block) for block in graph.blocks]
     enumerate_indices(graph)
     split_reductions(graph)
+    write_products_through(graph)
     read_through(graph)
     sum_through_padding(graph)
     pad_in_order(graph)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tvm_neuron.codegen.passes.canonical import canonical
+from tvm_neuron.codegen.passes.product_layout import result_dims
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, replace_axes, rewrite
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
@@ -118,6 +119,25 @@ def write_through(graph: Graph, partition_of: dict[Tensor, int], start_step: int
                 for other in dict.fromkeys([*graph.writers(source), *graph.readers(source)]):
                     graph.replace(other, _redirect(other, source, axes, block))
                 break
+
+
+def write_products_through(graph: Graph) -> None:
+    """Lets a product of run-time tensors write where its result is only moved to: heads side by side, say.
+
+    A reader then sums over all heads at once, rather than over the channels of one after the other.
+    """
+    for source in list(graph.tensors()):
+        writers, readers = graph.writers(source), graph.readers(source)
+        if len(writers) != 1 or len(readers) != 1 or source.kind != "temp" or not product_factors(writers[0]):
+            continue
+        load = moved_load(readers[0])
+        axes = _covered_axes(load, readers[0]) if load else None
+        if axes is None or len(graph.writers(readers[0].output)) != 1:
+            continue
+        changed = _redirect(writers[0], source, axes, readers[0])
+        if result_dims(changed):
+            graph.replace(readers[0])
+            graph.replace(writers[0], changed)
 
 
 def _would_read_itself(graph: Graph, source: Tensor, move: Block) -> bool:
