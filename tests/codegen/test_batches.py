@@ -9,7 +9,7 @@ from onnx import helper
 from tests.codegen.graphs import graph_of
 from tests.codegen.interpreter import run_graph
 from tests.onnx_models import make_model
-from tvm_neuron.codegen.passes.batches import split_batches
+from tvm_neuron.codegen.passes.batches import ITEM, SHARE, split_batches
 from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.moves import read_through
 from tvm_neuron.codegen.passes.reductions import split_reductions
@@ -44,7 +44,7 @@ def test_groups_of_heads(batch: int, heads: int, rows: int) -> None:
     (output,) = graph.outputs
     before = run_graph(graph, inputs)[output]
     most = 2 * rows * rows  # of elements: two heads
-    little = replace(load_device("inf1"), sbuf_bytes_per_partition=-(-most * 2 * 8 // 128))
+    little = replace(load_device("inf1"), sbuf_bytes_per_partition=-(-most * ITEM * SHARE // 128))
     split_batches(graph, little)
     np.testing.assert_allclose(run_graph(graph, inputs)[output], before, rtol=1e-12)
     scores = [block.output for block in graph.blocks if product_factors(block) and block.output.shape[-1] == rows]

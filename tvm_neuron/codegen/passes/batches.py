@@ -11,7 +11,7 @@ from tvm_neuron.schedule.roles import product_factors
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
 
-SHARE = 8  # of SBUF that one such tensor may take; a softmax needs a few of its size
+SHARE = 16  # of SBUF that one such tensor may take; a softmax needs a few of its size
 ITEM = 2  # bytes of an element of a large tensor
 
 
