@@ -1,4 +1,7 @@
-"""Cumulative sums: products with a triangular matrix of ones, which the PE array makes in one go."""
+"""Cumulative sums: products with a triangular matrix of ones, which the PE array makes in one go.
+
+As in any product, an infinity or NaN in the data reaches every sum along its axis (0 * inf is NaN).
+"""
 
 import numpy as np
 from tvm import relax
