@@ -211,3 +211,45 @@ def test_a_cache_is_written_from_an_index_on(mode: str) -> None:
     arrays = {name: array.astype(np.float32) for name, array in inputs.items()}
     arrays["w"] = np.int64([0, 4, 5 if mode == "circular" else 3])
     check(helper.make_node("TensorScatter", ["c", "u", "w"], ["y"], mode=mode), arrays)
+
+
+@pytest.mark.parametrize("auto_pad", ["NOTSET", "SAME_UPPER"])
+@pytest.mark.parametrize("output_shape", [[8, 9], [9, 10], [7, 12]])
+def test_transposed_convolutions_to_a_shape(auto_pad: str, output_shape: list[int]) -> None:
+    rng = np.random.default_rng(10)
+    x, w = (rng.normal(size=shape).astype(np.float32) for shape in ((1, 2, 4, 5), (2, 3, 3, 3)))
+    node = helper.make_node(
+        "ConvTranspose", ["x", "w"], ["y"], strides=[2, 2], output_shape=output_shape, auto_pad=auto_pad
+    )
+    model = made(node, {"x": x}, {"w": w}, opset=19)
+    (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    actual = compiled(model, {"x": x})[0]
+    np.testing.assert_allclose(actual, expected, atol=2e-2 * np.abs(expected).max())  # products of bf16
+
+
+@pytest.mark.parametrize("limits", [{}, {"i": 0.5}, {"i": 1 / 3, "s": 0.2}, {"i": 0.0, "s": -1.0}])
+def test_boxes_that_overlap_more_than_the_threshold_go(limits: dict[str, float]) -> None:
+    rng = np.random.default_rng(11)
+    corner, size = rng.integers(0, 6, (1, 12, 2)), rng.integers(1, 5, (1, 12, 2))
+    inputs = {"b": np.concatenate([corner, corner + size], -1).astype(np.float32)}
+    inputs["p"] = rng.uniform(-0.5, 1, (1, 2, 12)).astype(np.float32)
+    constants = {"n": np.int64([5])} | {name: np.float32([value]) for name, value in limits.items()}
+    node = helper.make_node("NonMaxSuppression", ["b", "p", *(n if n in constants else "" for n in "nis")], ["y"])
+    model = made(node, inputs, constants, opset=19)
+    (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, inputs)
+    np.testing.assert_array_equal(compiled(model, inputs)[0], expected)
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32", "uint64"])
+@pytest.mark.parametrize("largest", [0, 1])
+def test_unsigned_numbers_are_ranked(dtype: str, largest: int) -> None:
+    x = np.random.default_rng(12).integers(0, np.iinfo(dtype).max, (3, 20), dtype, endpoint=True)
+    check(helper.make_node("TopK", ["x", "k"], ["y", "i"], largest=largest), {"x": x}, {"k": np.int64([4])})
+
+
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
+@pytest.mark.parametrize("axes", [None, [1], [-1, 0]])
+def test_extremes_of_truth_values(op: str, axes: list[int] | None) -> None:
+    x = np.random.default_rng(13).integers(0, 2, (2, 3, 4)).astype(bool)
+    constants = {"a": np.int64(axes)} if axes else {}
+    check(helper.make_node(op, ["x", "a"] if axes else ["x"], ["y"], keepdims=0), {"x": x}, constants)

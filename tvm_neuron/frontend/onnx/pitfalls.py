@@ -37,7 +37,6 @@ def _constant_limits(node: onnx.NodeProto, known: KnownValue) -> str:
 
 
 _PITFALLS: Mapping[str, Check] = {
-    "ConvTranspose": _attribute_is("output_shape", lambda shape: not shape, (), "it gives output_shape; give pads"),
     "LayerNormalization": _one_output,
     "NonMaxSuppression": _constant_limits,
     "RoiAlign": _attribute_is("mode", lambda mode: mode != b"max", b"avg", "its mode is max"),

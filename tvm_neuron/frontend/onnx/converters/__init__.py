@@ -11,6 +11,7 @@ from tvm_neuron.frontend.onnx.converters import (
     quantization,
     random,
     resizing,
+    restated,
     spectra,
     training,
 )
@@ -27,6 +28,7 @@ CONVERTERS: dict[str, Converter] = {
     **random.CONVERTERS,
     **quantization.CONVERTERS,
     **resizing.CONVERTERS,
+    **restated.CONVERTERS,
     **spectra.CONVERTERS,
     **training.CONVERTERS,
 }
