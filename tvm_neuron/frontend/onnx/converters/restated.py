@@ -23,11 +23,12 @@ def _non_max_suppression(node: Node) -> relax.Expr | None:
     most, overlap, least = (None if limit is None else limit.reshape(()) for limit in limits)
     next_up = np.nextafter(np.float32(0 if overlap is None else overlap), np.float32(np.inf))
     above = max(next_up, np.finfo(np.float32).tiny)  # what is smaller counts as 0
-    score = np.finfo(np.float32).min if least is None else least
+    if least is None or least < 0:
+        raise ModelError("it keeps negative scores, which TVM's kernel ranks wrongly; give a score_threshold from 0 on")
     restated = [
         relax.const(0 if most is None else int(most), "int64"),
         relax.const(float(above), "float32"),
-        relax.const(float(score), "float32"),
+        relax.const(float(least), "float32"),
     ]
     return _by_tvm(node, "NonMaxSuppression", [*node.inputs[:2], *restated], node.attrs)
 
