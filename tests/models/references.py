@@ -5,15 +5,13 @@ from functools import lru_cache
 
 import numpy as np
 import onnx
-import onnxruntime
 
+from tests.models.agreement import EPSILON, ROUNDS_ELSEWHERE, relative_error, run_exactly
 from tests.models.rounding import emulate_bfloat16
 from tvm_neuron.frontend.sample_models import light_network
 
 MOST = 4  # images
 SHAPE = (3, 224, 224)
-_ROUNDS_ELSEWHERE = 2.0
-_EPSILON = 1e-3
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class Reference:
     def error(self, actual: np.ndarray) -> float:
         """Relative L2 error against float32 on the first images, as many as there are of `actual`."""
         wanted = self.exact[: len(actual)]
-        return float(np.linalg.norm(actual.reshape(wanted.shape) - wanted) / np.linalg.norm(wanted))
+        return relative_error(actual.reshape(wanted.shape), wanted)
 
     def bound(self, batch: int) -> float:
         """The error that bf16 explains.
@@ -43,7 +41,7 @@ class Reference:
         folded into them. So our errors are other draws of the same size, not the same errors: twice theirs. What is
         left for functions whose tables differ between libraries, and for sums in another order, is far below 1e-3.
         """
-        return _ROUNDS_ELSEWHERE * self.error(self.rounded[:batch]) + _EPSILON
+        return ROUNDS_ELSEWHERE * self.error(self.rounded[:batch]) + EPSILON
 
 
 @lru_cache(maxsize=1)  # the tests are ordered by network
@@ -55,9 +53,6 @@ def reference(name: str) -> Reference:
 
 
 def _run(model: onnx.ModelProto, images: np.ndarray) -> np.ndarray:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
-    name = model.graph.input[0].name  # its Reshapes hold the batch 1
-    return np.concatenate([session.run(None, {name: image[None]})[0] for image in images])
+    """One image after the other: the network's Reshapes hold the batch 1."""
+    name = model.graph.input[0].name
+    return np.concatenate([next(iter(run_exactly(model, {name: image[None]}).values())) for image in images])

@@ -3,7 +3,11 @@
 import ml_dtypes
 import numpy as np
 import onnx
+import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
+
+_NUMBERS = {"bf16.split": 2.0**16 + 1, "bf16.most": 2.0**100, "bf16.least": -(2.0**100)}
+"""Splitting by 2**16 + 1 leaves the upper 24 - 16 = 8 bits of a float32, rounded to nearest."""
 
 
 def round_to_bfloat16(array: np.ndarray) -> np.ndarray:
@@ -14,7 +18,7 @@ def round_to_bfloat16(array: np.ndarray) -> np.ndarray:
 def emulate_bfloat16(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with its inputs, every float tensor between its operators, and its weights (not biases) rounded.
 
-    It must run without graph optimisations, which would take a cast there and back for nothing.
+    It must run without graph optimisations, which would take `x * s - (x * s - x)` for `x`.
     """
     floats = _floats(model)
     made = [name for node in model.graph.node if node.op_type != "Constant" for name in node.output]
@@ -28,17 +32,24 @@ def emulate_bfloat16(model: onnx.ModelProto) -> onnx.ModelProto:
         nodes += [changed, *(n for name in node.output if name in by for n in _rounding(name, by[name]))]
     graph = helper.make_graph(nodes, "rounded", model.graph.input, model.graph.output)
     graph.initializer.extend(_rounded(proto) for proto in model.graph.initializer)
+    graph.initializer.extend(numpy_helper.from_array(np.float32(number), name) for name, number in _NUMBERS.items())
     return helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
 
 
 def _floats(model: onnx.ModelProto) -> set[str]:
-    """The float32 tensors that are no outputs of the model."""
-    graph = onnx.shape_inference.infer_shapes(model).graph
-    types = {value.name: value.type.tensor_type.elem_type for value in (*graph.value_info, *graph.input)}
-    unknown = {name for node in graph.node for name in node.output if name} - set(types)
-    if untyped := unknown - {value.name for value in graph.output}:
-        raise ValueError(f"of unknown type: {', '.join(sorted(untyped))}")
-    return {name for name, kind in types.items() if kind == TensorProto.FLOAT} - {v.name for v in graph.output}
+    """The float32 tensors that are no outputs of the model, by onnxruntime's inference (onnx's skips old operators)."""
+    ends = {value.name for value in model.graph.output}
+    read = {name for node in model.graph.node for name in node.input}
+    made = [name for node in model.graph.node for name in node.output if name in read - ends]
+    told = onnx.ModelProto()
+    told.CopyFrom(model)
+    told.graph.output.extend(onnx.ValueInfoProto(name=name) for name in made)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(told.SerializeToString(), options)
+    known = (*session.get_inputs(), *session.get_outputs())
+    return {value.name for value in known if value.type == "tensor(float)"} - ends
 
 
 def _rounded(proto: onnx.TensorProto) -> onnx.TensorProto:
@@ -48,7 +59,12 @@ def _rounded(proto: onnx.TensorProto) -> onnx.TensorProto:
 
 
 def _rounding(name: str, result: str) -> list[onnx.NodeProto]:
+    """Veltkamp's splitting, of operators that every opset has; masks of minus infinity become large numbers."""
+    below, limited, far, rest = (f"{result}.{step}" for step in ("below", "limited", "far", "rest"))
     return [
-        helper.make_node("Cast", [name], [f"{result}.half"], to=TensorProto.BFLOAT16),
-        helper.make_node("Cast", [f"{result}.half"], [result], to=TensorProto.FLOAT),
+        helper.make_node("Min", [name, "bf16.most"], [below]),
+        helper.make_node("Max", [below, "bf16.least"], [limited]),
+        helper.make_node("Mul", [limited, "bf16.split"], [far]),
+        helper.make_node("Sub", [far, limited], [rest]),
+        helper.make_node("Sub", [far, rest], [result]),
     ]
