@@ -13,6 +13,10 @@ class InputError(NeuronError):
     """Inputs given at run time don't fit the compiled program: missing, extra, wrong shape or dtype."""
 
 
+class RangeError(NeuronError):
+    """A value at run time is outside of what the device can carry exactly."""
+
+
 class OptionError(NeuronError):
     """A build option has a value that does not exist, or contradicts another."""
 

@@ -63,6 +63,9 @@ def compile_function(func: relax.Function, name: str, device: Device, options: B
 
 def compile_graph(graph: Graph, name: str, device: Device, options: BuildOptions) -> Neff:
     """The same from a graph of blocks, as a value."""
+    # As the model has them; on the device a number is a tensor of one element, and 64-bit integers have 32 bits.
+    inputs = tuple(TensorInfo(t.name, t.shape, t.dtype) for t in graph.inputs)
+    outputs = tuple(TensorInfo(t.name, t.shape, t.dtype) for t in graph.outputs)
     options.on_stage(f"{name}: schedule")
     kernels, partition_of = make_kernels(graph, _rules(options.fast_relayout), device, options.precisions)
     dtypes = choose_dtypes(kernels, options.precisions)
@@ -84,8 +87,8 @@ def compile_graph(graph: Graph, name: str, device: Device, options: BuildOptions
         program=program,
         device=device,
         weights=weights,
-        inputs=tuple(TensorInfo(t.name, t.shape, t.dtype) for t in graph.inputs),
-        outputs=tuple(TensorInfo(t.name, t.shape, t.dtype) for t in graph.outputs),
+        inputs=inputs,
+        outputs=outputs,
         options=options.to_dict(),
         compiler_version=VERSION,
         memory=_memory_report(program, plan, zones, device),

@@ -1,10 +1,13 @@
 """read_kernel: a TIR kernel read once into blocks; the only place that looks inside TIR."""
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 from tvm import ir, s_tir, tirx
 
+from tvm_neuron.codegen.derived import DERIVED
+from tvm_neuron.codegen.integers import EXACT_TO, arithmetic, bound, cast, inexact, is_integer
 from tvm_neuron.errors import CompileError
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num
@@ -13,15 +16,16 @@ from tvm_neuron.schedule.tensor import Tensor
 
 _BINARY = {
     "Add": "add", "Sub": "subtract", "Mul": "multiply", "Div": "divide", "Max": "max", "Min": "min",
-    "FloorDiv": "floordiv", "FloorMod": "floormod", "Mod": "floormod", "EQ": "is_equal", "NE": "not_equal",
+    "FloorDiv": "floordiv", "FloorMod": "floormod", "Mod": "truncmod", "EQ": "is_equal", "NE": "not_equal",
     "GT": "is_gt", "GE": "is_ge", "LT": "is_lt", "LE": "is_le", "And": "and", "Or": "or",
 }  # fmt: skip
 _CALLS = {
     "exp": "exp", "log": "log", "sqrt": "sqrt", "rsqrt": "rsqrt", "tanh": "tanh", "sigmoid": "sigmoid", "sin": "sin",
+    "erf": "erf",
     "fabs": "abs", "pow": "pow", "if_then_else": "select", "fmax": "max", "fmin": "min",
     "floor": "floor", "ceil": "ceil", "round": "round", "nearbyint": "round", "trunc": "trunc",
 }  # fmt: skip
-_COMBINES = ("add", "max", "min", "multiply")
+_COMBINES = {"Add": "add", "Max": "max", "Min": "min", "Mul": "multiply", "And": "min", "Or": "max"}
 
 
 def read_kernel(func: Any, arguments: Sequence[Tensor], results: Sequence[Tensor], origin: Origin) -> list[Block]:
@@ -44,6 +48,7 @@ class _Reader:
         self.tensors = tensors
         self.origin = origin
         self.axes: dict[str, Axis] = {}
+        self.is_place = False
 
     def block(self, statement: Any) -> Block:
         while isinstance(statement, tirx.For):
@@ -56,24 +61,31 @@ class _Reader:
             for iv in block.iter_vars
         }
         store = block.body
-        output, index = self.tensor(store.buffer), tuple(self.expr(i) for i in store.indices)
-        expr = self.expr(store.value)
+        output, index = self.tensor(store.buffer), tuple(self.place(i) for i in store.indices)
+        axes = tuple(self.axes.values())
         if block.init is None:
-            return Block(self.origin, tuple(self.axes.values()), output, index, expr)
-        combine, expr = self.split_combine(expr, output)
+            return Block(self.origin, axes, output, index, self.expr(store.value))
+        combine, expr = self.combined(store.value, output)
         init = self.expr(block.init.value)
         if not isinstance(init, Num):
             raise CompileError(f"{self.origin}: its reduction starts from no constant")
-        return Block(self.origin, tuple(self.axes.values()), output, index, expr, combine, init.value)
+        start = init.value
+        if is_integer(output.dtype):  # the least or largest of its dtype, so that any value replaces it
+            start = {"max": -inf, "min": inf}[combine]
+        return Block(self.origin, axes, output, index, expr, combine, start)
 
-    def split_combine(self, expr: Expr, output: Tensor) -> tuple[str, Expr]:
-        if isinstance(expr, Apply) and expr.op in _COMBINES:
-            left, right = expr.args
-            if isinstance(left, Load) and left.tensor is output:
-                return expr.op, right
-            if isinstance(right, Load) and right.tensor is output:
-                return expr.op, left
-        raise CompileError(f"{self.origin}: its reduction is none of {', '.join(_COMBINES)}")
+    def combined(self, node: Any, output: Tensor) -> tuple[str, Expr]:
+        """How a reduction combines its terms, and the term."""
+        combine = _COMBINES.get(type(node).__name__)
+        if combine is None:
+            raise CompileError(f"{self.origin}: its reduction is none of {', '.join(_COMBINES)}")
+        if is_integer(output.dtype) and (combine in ("add", "multiply") or output.dtype in ("int32", "int64")):
+            raise inexact(str(self.origin), f"reduces {output.dtype} by '{combine}'")
+        sides = (node.a, node.b)
+        for old, term in (sides, sides[::-1]):
+            if isinstance(old, ir.TensorLoad) and self.tensor(old.source) is output:
+                return combine, self.expr(term)
+        raise CompileError(f"{self.origin}: its reduction combines no earlier value")
 
     def tensor(self, buffer: Any) -> Tensor:
         return next(tensor for known, tensor in self.tensors if known.same_as(buffer))
@@ -87,29 +99,49 @@ class _Reader:
         if isinstance(node, ir.Var):
             return Index(self.axes[node.name])
         if isinstance(node, ir.TensorLoad):
-            return Load(self.tensor(node.source), tuple(self.expr(i) for i in node.indices))
+            return Load(self.tensor(node.source), tuple(self.place(i) for i in node.indices))
         if kind in _BINARY:
-            return Apply(_BINARY[kind], (self.expr(node.a), self.expr(node.b)))
+            return self.binary(_BINARY[kind], node.a, node.b)
         if kind == "Cast":
-            return self.cast(node)
+            inner, source, target = self.expr(node.value), str(node.value.ty), str(node.ty)
+            return inner if self.is_place else cast(str(self.origin), inner, _dtype(source), _dtype(target))
         if kind == "Not":
             return Apply("not", (self.expr(node.a),))
         if kind == "Select":
-            return Apply("select", (self.expr(node.condition), self.expr(node.true_value), self.expr(node.false_value)))
+            return self.call("if_then_else", (node.condition, node.true_value, node.false_value))
         if isinstance(node, ir.Call):
-            name = node.op.name.rpartition(".")[2]
-            if name in _CALLS:
-                return Apply(_CALLS[name], tuple(self.expr(arg) for arg in node.args))
-            raise CompileError(
-                f"{self.origin} computes {node.op.name}, which no engine of a NeuronCore has"
-            )
+            return self.call(node.op.name.rpartition(".")[2], tuple(node.args))
         raise CompileError(f"{self.origin}: its kernel holds a {kind}: unknown here")
 
-    def cast(self, node: Any) -> Expr:
-        """Casts between floats are left to the engines, which compute in float32 and round on the way out."""
-        inner = self.expr(node.value)
-        if "float" in str(node.ty) and "float" in str(node.value.ty):
-            return inner
-        return Apply(f"cast.{node.ty}", (inner,))
+    def place(self, node: Any) -> Expr:
+        """An index: whole numbers, never negative, so that every division rounds down."""
+        outside, self.is_place = self.is_place, True
+        found = self.expr(node)
+        self.is_place = outside
+        return found
+
+    def binary(self, op: str, left: Any, right: Any) -> Expr:
+        values, dtype = (self.expr(left), self.expr(right)), _dtype(str(left.ty))
+        if self.is_place:
+            return Apply("floormod" if op == "truncmod" else op, values)
+        if is_integer(dtype):
+            return arithmetic(str(self.origin), op, dtype, *values)
+        if op == "floormod":
+            return Apply("mod", values)
+        return DERIVED[op](*values) if op in DERIVED else Apply(op, values)
+
+    def call(self, name: str, operands: tuple[Any, ...]) -> Expr:
+        values = tuple(self.expr(operand) for operand in operands)
+        is_whole = name == "if_then_else" and not self.is_place and is_integer(_dtype(str(operands[1].ty)))
+        if is_whole and max(map(bound, values[1:])) > EXACT_TO:
+            raise inexact(str(self.origin), f"selects between values of {operands[1].ty}")
+        if name in DERIVED and not self.is_place:
+            return DERIVED[name](*values)
+        if name in _CALLS:
+            return Apply(_CALLS[name], values)
+        raise CompileError(f"{self.origin} computes {name}, which no engine of a NeuronCore has")
 
 
+def _dtype(type_: str) -> str:
+    """The name of a scalar dtype out of its type in TIR."""
+    return type_.removeprefix("T.").removesuffix("()")

@@ -1,6 +1,7 @@
 """simplify: the subgraph as kernels: constants folded, moves read through, layouts chosen, arithmetic fused."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.codegen.kernels.affine import fold_scale
@@ -20,8 +21,8 @@ from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.passes.pieces import cut_pieces
 from tvm_neuron.codegen.passes.reductions import split_reductions
 from tvm_neuron.codegen.precision import DEFAULT, Precisions
-from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
+from tvm_neuron.schedule.expr import Expr, Index, Load, Num, rewrite
 from tvm_neuron.schedule.graph import Graph
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
@@ -43,7 +44,7 @@ def make_kernels(
         CompileError: no rule takes a block, or the PE array does not take the precision.
     """
     fold_constants(graph)
-    _need_dimensions(graph)
+    _give_dimensions(graph)
     cut_pieces(graph)
     graph.blocks = [canonical(block) for block in graph.blocks]
     enumerate_indices(graph)
@@ -66,8 +67,18 @@ def make_kernels(
     return separate_operands(kernels, partition_of, precisions), partition_of
 
 
-def _need_dimensions(graph: Graph) -> None:
-    for block in graph.blocks:
-        tensors = (block.output, *(load.tensor for load in block.loads() if load.tensor.value is None))
-        if any(not tensor.shape for tensor in tensors):
-            raise CompileError(f"{block.origin} works on a tensor without dimensions")
+def _give_dimensions(graph: Graph) -> None:
+    """Tensors without dimensions get one of a single element: memory has partitions and bytes, no bare numbers."""
+    bare = {tensor for tensor in [*graph.tensors(), *graph.outputs] if not tensor.shape}
+    if not bare:
+        return
+
+    def leaf(part: Num | Index | Load) -> Expr:
+        return Load(part.tensor, (Num(0),)) if isinstance(part, Load) and part.tensor in bare else part
+
+    graph.blocks = [
+        replace(block, index=(Num(0),) if block.output in bare else block.index, expr=rewrite(block.expr, leaf))
+        for block in graph.blocks
+    ]
+    for tensor in bare:
+        tensor.shape = (1,)

@@ -1,6 +1,7 @@
 """What the ALU operations and activation functions compute, in float32."""
 
 from collections.abc import Callable
+from math import erf
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ ALU: dict[str, Callable[[Array, Array], Array]] = {
     "max": np.maximum,
     "min": np.minimum,
     "pow": np.power,
+    "mod": np.mod,
     "is_equal": _truth(np.equal),
     "not_equal": _truth(np.not_equal),
     "is_gt": _truth(np.greater),
@@ -39,6 +41,20 @@ def _sigmoid(x: Array) -> Array:
     return np.float32(1) / (np.float32(1) + np.exp(-x))
 
 
+_ERF_STEPS = 1024  # segments of the table for each unit of the argument
+_ERF_END = 4.0  # beyond, 1 - erf is less than half an ulp
+_ERF_TABLE = np.array([erf(step / _ERF_STEPS) for step in range(int(_ERF_END * _ERF_STEPS) + 2)])
+
+
+def _erf(x: Array) -> Array:
+    """From a table, linear between its entries (error below 2e-7), as the engine's own tables are."""
+    place = np.minimum(np.abs(x), np.float32(_ERF_END)) * np.float32(_ERF_STEPS)
+    low = np.nan_to_num(place).astype(np.int32)
+    below, above = _ERF_TABLE[low], _ERF_TABLE[low + 1]
+    found: Array = np.copysign(below + (place - low) * (above - below), x).astype(np.float32)
+    return found
+
+
 ACTIVATION: dict[str, Callable[[Array], Array]] = {
     "copy": lambda x: x,
     "relu": lambda x: np.maximum(x, np.float32(0)),
@@ -53,5 +69,7 @@ ACTIVATION: dict[str, Callable[[Array], Array]] = {
     "sigmoid": _sigmoid,
     "tanh": np.tanh,
     "sin": np.sin,
+    "arctan": np.arctan,
+    "erf": _erf,
 }
 ACTIVATION_NAMES = tuple(ACTIVATION)

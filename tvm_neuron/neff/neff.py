@@ -60,7 +60,8 @@ class Neff:
     def __post_init__(self) -> None:
         for kind, infos in (("input", self.inputs), ("output", self.outputs)):
             tensors = [tensor for tensor in self.program.tensors if tensor.kind == kind]
-            if [(t.name, t.shape) for t in tensors] != [(i.name, i.shape) for i in infos]:
+            # on the device a number is a tensor of one element
+            if [(t.name, t.shape) for t in tensors] != [(i.name, i.shape or (1,)) for i in infos]:
                 raise NeffError(f"NEFF '{self.name}': the {kind}s of the model are not those of its program")
             for info in infos:
                 if info.dtype not in MODEL_DTYPES:

@@ -14,7 +14,7 @@ from tvm import relax
 from tvm_neuron.frontend.decompose.shapes import static_shape
 from tvm_neuron.frontend.origin import op_name
 
-SUPPORTED_DTYPES = ("float32", "float16", "bfloat16")
+SUPPORTED_DTYPES = ("float32", "float16", "bfloat16", "bool", "int8", "uint8", "int16", "int32", "int64")
 """Dtypes of tensors that a NeuronCore program reads and writes at run time."""
 
 _DATA_DEPENDENT = {
@@ -106,7 +106,7 @@ def has_static_shape(call: relax.Call, _is_constant: IsConstant) -> Verdict:
 
 
 def has_supported_dtype(call: relax.Call, is_constant: IsConstant) -> Verdict:
-    """Operands and results known only at run time are float32, float16 or bfloat16; {op} has {found}."""
+    """No engine has 64-bit floats or unsigned integers of more than 8 bits; {op} has {found}."""
     for tensor in _tensors([call, *(arg for arg in call.args if not is_constant(arg))]):
         if str(tensor.dtype) not in SUPPORTED_DTYPES:
             return _refuse(has_supported_dtype, call, found=str(tensor.dtype))

@@ -8,6 +8,7 @@ import tvm
 from tvm_neuron import neff, sim
 from tvm_neuron.errors import InputError
 from tvm_neuron.isa.dtypes import DTYPES
+from tvm_neuron.runtime.integers import narrowed, widened
 from tvm_neuron.runtime.tensors import as_numpy
 
 
@@ -33,11 +34,16 @@ class LoadedProgram:
             if len(tensors) != len(infos):
                 raise InputError(f"program '{self._symbol}' takes {len(infos)} tensors; got {len(tensors)}")
             arrays = {info.name: as_numpy(tensor) for info, tensor in zip(infos, tensors, strict=True)}
-            in_memory = {tensor.name: DTYPES[tensor.dtype] for tensor in self._neff.program.tensors}
-            names = [info.name for info in self._neff.inputs]
-            results = self._machine.run({name: arrays[name].astype(in_memory[name], copy=False) for name in names})
+            in_memory = {tensor.name: tensor for tensor in self._neff.program.tensors}
+            inputs = {}
+            for info in self._neff.inputs:
+                there = in_memory[info.name]
+                value = narrowed(f"input '{info.name}'", arrays[info.name], DTYPES[there.dtype])
+                inputs[info.name] = value.reshape(there.shape)
+            results = self._machine.run(inputs)
             for info in self._neff.outputs:
-                arrays[info.name][...] = results[info.name]
+                array = arrays[info.name]
+                array[...] = widened(f"output '{info.name}'", results[info.name], array.dtype).reshape(array.shape)
 
     def _load(self) -> None:
         if self._data is None:

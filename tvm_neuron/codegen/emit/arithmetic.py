@@ -1,7 +1,7 @@
 """arithmetic: an expression on one tile as ACT and POOL instructions."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from tvm_neuron.errors import CompileError
@@ -47,6 +47,7 @@ class Arithmetic:
     scratch: Temporaries
     shape: tuple[int, tuple[tuple[int, int], ...]]  # partitions and contiguous dims of a whole tile
     resolve: Callable[[Load], Operand]
+    _made: dict[Expr, Tile] = field(default_factory=dict)  # what occurs again is computed once
 
     def store(self, expr: Expr, result: Tile) -> None:
         """Computes the expression into `result`."""
@@ -88,11 +89,13 @@ class Arithmetic:
             return float(expr.value)
         if isinstance(expr, Load):
             return self.resolve(expr)
-        small = self._is_scalar(expr)
-        partitions, dims = self.shape
-        result = self.scratch.tile(partitions, ((1, 1),) if small else dims)
-        self.store(expr, result)
-        return result
+        if expr not in self._made:
+            small = self._is_scalar(expr)
+            partitions, dims = self.shape
+            result = self.scratch.tile(partitions, ((1, 1),) if small else dims)
+            self.store(expr, result)
+            self._made[expr] = result
+        return self._made[expr]
 
     def _tile(self, expr: Expr) -> Tile:
         found = self._operand(expr)

@@ -1,0 +1,132 @@
+"""Functions that no engine has, as expressions of those that one has; an entry of the table is all that one needs."""
+
+from collections.abc import Callable
+from math import log, pi
+
+from tvm_neuron.schedule.expr import Apply, Expr, Num
+
+_WHOLE_FROM = float(2**23)  # from here on every float32 is a whole number
+
+
+def _call(op: str, *args: Expr | float) -> Apply:
+    return Apply(op, tuple(Num(arg) if isinstance(arg, int | float) else arg for arg in args))
+
+
+def add(x: Expr | float, y: Expr | float) -> Expr:
+    """x + y."""
+    return _call("add", x, y)
+
+
+def sub(x: Expr | float, y: Expr | float) -> Expr:
+    """x - y."""
+    return _call("subtract", x, y)
+
+
+def mul(x: Expr | float, y: Expr | float) -> Expr:
+    """x * y."""
+    return _call("multiply", x, y)
+
+
+def div(x: Expr | float, y: Expr | float) -> Expr:
+    """x / y."""
+    return _call("divide", x, y)
+
+
+def _unless_whole(x: Expr, rounded: Expr) -> Expr:
+    """`rounded`, but numbers without a fraction (and infinities) as they are."""
+    return _call("select", _call("is_ge", _call("abs", x), _WHOLE_FROM), x, rounded)
+
+
+def _floor(x: Expr) -> Expr:
+    return _unless_whole(x, sub(x, _call("mod", x, 1.0)))
+
+
+def _ceil(x: Expr) -> Expr:
+    return _unless_whole(x, add(x, _call("mod", mul(x, -1.0), 1.0)))
+
+
+def _round(x: Expr) -> Expr:
+    """floor(x + 0.5), less one where x lies in the middle and that is odd: half to even."""
+    moved = add(x, 0.5)
+    rest = _call("mod", moved, 1.0)
+    up = sub(moved, rest)
+    is_middle = _call("is_equal", rest, 0.0)
+    return _unless_whole(x, sub(up, mul(is_middle, _call("mod", up, 2.0))))
+
+
+def truncated(x: Expr) -> Expr:
+    """x without its fraction."""
+    size = _call("abs", x)
+    return _unless_whole(x, mul(_call("sign", x), sub(size, _call("mod", size, 1.0))))
+
+
+def clamped(x: Expr, low: float, high: float) -> Expr:
+    """x within [low, high]."""
+    return _call("min", _call("max", x, low), high)
+
+
+def _fmod(x: Expr, y: Expr) -> Expr:
+    return mul(_call("sign", x), _call("mod", _call("abs", x), _call("abs", y)))
+
+
+def _asin(x: Expr) -> Expr:
+    return _call("arctan", div(x, _call("sqrt", mul(sub(1.0, x), add(1.0, x)))))
+
+
+def _atan2(y: Expr, x: Expr) -> Expr:
+    """The half plane left of the y axis turned by half a circle; on the axis a quarter."""
+    inside = _call("arctan", div(y, x))
+    turned = add(inside, mul(pi, _sign_of(y)))
+    upright = _call("select", _call("is_equal", y, 0.0), 0.0, mul(pi / 2, _sign_of(y)))
+    left = _call("select", _call("is_lt", x, 0.0), turned, inside)
+    return _call("select", _call("is_equal", x, 0.0), upright, left)
+
+
+def _sign_of(x: Expr) -> Expr:
+    """1 or -1, and 1 for zero."""
+    return sub(mul(2.0, _call("is_ge", x, 0.0)), 1.0)
+
+
+def _asinh(x: Expr) -> Expr:
+    size = _call("abs", x)
+    return mul(_call("sign", x), _call("log", add(size, _call("sqrt", add(mul(size, size), 1.0)))))
+
+
+def _sinh(x: Expr) -> Expr:
+    return mul(sub(_call("exp", x), _call("exp", mul(x, -1.0))), 0.5)
+
+
+def _cosh(x: Expr) -> Expr:
+    return mul(add(_call("exp", x), _call("exp", mul(x, -1.0))), 0.5)
+
+
+DERIVED: dict[str, Callable[..., Expr]] = {
+    "floor": _floor,
+    "ceil": _ceil,
+    "round": _round,
+    "nearbyint": _round,
+    "rint": _round,
+    "trunc": truncated,
+    "fmod": _fmod,
+    "truncmod": _fmod,
+    "cos": lambda x: _call("sin", add(x, pi / 2)),
+    "tan": lambda x: div(_call("sin", x), _call("sin", add(x, pi / 2))),
+    "atan": lambda x: _call("arctan", x),
+    "asin": _asin,
+    "acos": lambda x: sub(pi / 2, _asin(x)),
+    "atan2": _atan2,
+    "sinh": _sinh,
+    "cosh": _cosh,
+    "asinh": _asinh,
+    "acosh": lambda x: _call("log", add(x, _call("sqrt", mul(sub(x, 1.0), add(x, 1.0))))),
+    "atanh": lambda x: mul(0.5, _call("log", div(add(1.0, x), sub(1.0, x)))),
+    "log2": lambda x: mul(_call("log", x), 1 / log(2)),
+    "log10": lambda x: mul(_call("log", x), 1 / log(10)),
+    "log1p": lambda x: _call("log", add(x, 1.0)),
+    "exp2": lambda x: _call("exp", mul(x, log(2))),
+    "exp10": lambda x: _call("exp", mul(x, log(10))),
+    "isnan": lambda x: _call("not_equal", x, x),
+    "isinf": lambda x: _call("is_equal", _call("abs", x), float("inf")),
+    "isfinite": lambda x: _call("is_lt", _call("abs", x), float("inf")),
+}
+"""By the name of the intrinsic in TIR."""

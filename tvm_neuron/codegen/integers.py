@@ -1,0 +1,98 @@
+"""Integer arithmetic on engines that compute in float32: where it is exact, and what it then is."""
+
+from math import inf
+
+from tvm_neuron.codegen.derived import add, clamped, sub, truncated
+from tvm_neuron.errors import CompileError
+from tvm_neuron.schedule.expr import Apply, Expr, Index, Load, Num, loads
+
+_BITS = {"bool": 1, "int8": 8, "uint8": 8, "int16": 16, "int32": 32, "int64": 64}
+_LARGEST = {
+    "bool": 1, "int8": 127, "uint8": 255, "int16": 2**15 - 1, "int32": 2**31 - 1, "int64": 2**63 - 1,
+}  # fmt: skip
+_TRUTHS = ("is_equal", "not_equal", "is_gt", "is_ge", "is_lt", "is_le", "and", "or", "not")
+_BOUNDED = (*_TRUTHS, "max", "min")  # never larger than their operands
+EXACT_TO = 2.0**24
+_LARGEST_FLOAT = float(2**31 - 128)  # of those that fit into int32
+
+
+def is_integer(dtype: str) -> bool:
+    """Whether it is a dtype of whole numbers, booleans included."""
+    return dtype in _BITS or dtype.startswith(("int", "uint"))
+
+
+def arithmetic(who: str, op: str, dtype: str, left: Expr, right: Expr) -> Expr:
+    """`left op right` of operands of an integer dtype, with the wrap of two's complement where the result may leave it.
+
+    Raises:
+        CompileError: float32 does not hold every operand and result exactly.
+    """
+    value = Apply(op, (left, right))
+    if not any(True for _ in loads(value)):
+        return value  # positions only
+    if max(map(bound, (left, right, value))) > EXACT_TO:
+        raise inexact(who, f"computes '{op}' of {dtype}")
+    return wrapped(value, dtype) if op not in _BOUNDED and bound(value) > _LARGEST.get(dtype, inf) else value
+
+
+def bound(expr: Expr) -> float:
+    """What no absolute value of a whole number exceeds; infinite where nothing is known."""
+    match expr:
+        case Num(value):
+            return abs(value)
+        case Index(axis):
+            return axis.extent
+        case Load(tensor, _):
+            return float(_LARGEST[tensor.dtype] + 1) if tensor.dtype in _LARGEST else inf
+        case Apply("add" | "subtract", (left, right)):
+            return bound(left) + bound(right)
+        case Apply("multiply", (left, right)):
+            return bound(left) * bound(right)
+        case Apply("max" | "min", (left, right)):
+            return max(bound(left), bound(right))
+        case Apply("select", (_, left, right)):
+            return max(bound(left), bound(right))
+        case Apply("mod", (_, Num(value))):
+            return abs(value)
+        case Apply(op, _) if op in _TRUTHS:
+            return 1.0
+        case _:
+            return inf
+
+
+def inexact(who: str, what: str) -> CompileError:
+    """The refusal of what float32 can't do exactly."""
+    return CompileError(f"{who} {what}: engines compute in float32, which is exact for whole numbers up to 2^24")
+
+
+def wrapped(value: Expr, dtype: str) -> Expr:
+    """A whole number brought into the range of a dtype of up to 16 bits as two's complement does."""
+    if dtype == "bool":
+        return Apply("not_equal", (value, Num(0.0)))
+    size, half = float(2 ** _BITS[dtype]), float(2 ** (_BITS[dtype] - 1))
+    if dtype.startswith("u"):
+        return Apply("mod", (value, Num(size)))
+    return sub(Apply("mod", (add(value, half), Num(size))), half)
+
+
+def cast(who: str, inner: Expr, source: str, target: str) -> Expr:
+    """The value in another dtype: float to integer drops the fraction and saturates, integers wrap.
+
+    Raises:
+        CompileError: a 32-bit integer would be narrowed, for which float32 is not exact.
+    """
+    if target == "bool":
+        return inner if source == "bool" else Apply("not_equal", (inner, Num(0.0)))
+    if not is_integer(target) or source == "bool" or not any(True for _ in loads(inner)):
+        return inner
+    bits = _BITS.get(target, 64)
+    if not is_integer(source):
+        low = 0.0 if target.startswith("u") else -float(2 ** (min(bits, 32) - 1))
+        high = float(2 ** (bits - 1 + target.startswith("u")) - 1) if bits <= 16 else _LARGEST_FLOAT
+        return truncated(clamped(inner, low, high))
+    fits = _BITS.get(source, 64) < bits or {source, target} == {"int32", "int64"} or source == target
+    if fits and not (source == "int8" and target.startswith("u")):
+        return inner
+    if bound(inner) > EXACT_TO:
+        raise inexact(who, f"narrows {source} to {target}")
+    return wrapped(inner, target)
