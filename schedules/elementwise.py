@@ -1,6 +1,6 @@
 """Arithmetic on elements in place (activations, sums, fills, copies) runs on the ACT and POOL engines."""
 
-from tvm_neuron.schedule.expr import Apply, Axis, Expr, loads
+from tvm_neuron.schedule.expr import Apply, Axis, Expr, Load, loads
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.kernel import Kernel, kernel_of
 from tvm_neuron.schedule.operations import ACTIVATION, ALU, LOGIC, PARTITION_START_STEP
@@ -17,6 +17,8 @@ class ElementwiseRule:
         out_maps = linear_indices(block.index)
         if block.combine or out_maps is None:
             return Refusal("it is no arithmetic on single elements")
+        if _is_wide(block.expr):
+            return Refusal("it copies 32-bit integers, which the engines' float32 does not hold exactly")
         unknown = _unknown_operation(block.expr)
         if unknown:
             return Refusal(f"no engine computes '{unknown}'")
@@ -40,6 +42,14 @@ class ElementwiseRule:
             if load.tensor.kind == "input" and block.output.kind != "output" and load is block.expr:
                 return Refusal("it only brings an input into the core")
         return kernel_of(block, out_maps, channel, block.expr)
+
+
+def _is_wide(expr: Expr) -> bool:
+    """Whether it only copies integers of which float32 may lose digits."""
+    if not isinstance(expr, Load) or expr.tensor.dtype not in ("int32", "int64"):
+        return False
+    value = expr.tensor.value
+    return value is None or bool(value.size and abs(value).max() > 2**24)
 
 
 def _unknown_operation(expr: Expr) -> str:

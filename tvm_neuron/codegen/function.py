@@ -30,6 +30,7 @@ from tvm_neuron.codegen.sync import synchronise
 from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
+from tvm_neuron.isa.dtypes import device_dtype
 from tvm_neuron.neff import Neff, TensorInfo, write
 from tvm_neuron.partition import Verdict
 from tvm_neuron.partition.constraints import IsConstant
@@ -186,7 +187,7 @@ def _dram_tensors(
         dims = list(range(len(tensor.shape)))
         if is_ours:
             dims.sort(key=lambda d, t=tensor: (d != plan.partition_of[t], d))  # type: ignore[misc]
-        dtype = plan.dtypes.get(tensor, tensor.dtype)
+        dtype = plan.dtypes.get(tensor, device_dtype(tensor.dtype))
         shape = tuple(tensor.shape[d] for d in dims)
         index = builder.add_tensor(DramTensor(tensor.name, "scratch" if is_ours else tensor.kind, shape, dtype))
         found[tensor] = InDram(index, dtype, dram_strides(tensor.shape, dims))

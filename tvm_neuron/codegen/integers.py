@@ -81,9 +81,11 @@ def cast(who: str, inner: Expr, source: str, target: str) -> Expr:
     Raises:
         CompileError: a 32-bit integer would be narrowed, for which float32 is not exact.
     """
+    if not any(True for _ in loads(inner)):
+        return Apply(f"cast.{target}", (inner,))  # of positions, which are known at compile time
     if target == "bool":
         return inner if source == "bool" else Apply("not_equal", (inner, Num(0.0)))
-    if not is_integer(target) or source == "bool" or not any(True for _ in loads(inner)):
+    if not is_integer(target) or source == "bool":
         return inner
     bits = _BITS.get(target, 64)
     if not is_integer(source):

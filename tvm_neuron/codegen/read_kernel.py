@@ -10,7 +10,7 @@ from tvm_neuron.codegen.derived import DERIVED
 from tvm_neuron.codegen.integers import EXACT_TO, arithmetic, bound, cast, inexact, is_integer
 from tvm_neuron.errors import CompileError
 from tvm_neuron.program import Origin
-from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num
+from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, loads
 from tvm_neuron.schedule.graph import Block
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -133,7 +133,7 @@ class _Reader:
     def call(self, name: str, operands: tuple[Any, ...]) -> Expr:
         values = tuple(self.expr(operand) for operand in operands)
         is_whole = name == "if_then_else" and not self.is_place and is_integer(_dtype(str(operands[1].ty)))
-        if is_whole and max(map(bound, values[1:])) > EXACT_TO:
+        if is_whole and any(True for _ in loads(values[0])) and max(map(bound, values[1:])) > EXACT_TO:
             raise inexact(str(self.origin), f"selects between values of {operands[1].ty}")
         if name in DERIVED and not self.is_place:
             return DERIVED[name](*values)

@@ -61,7 +61,7 @@ class Neff:
         for kind, infos in (("input", self.inputs), ("output", self.outputs)):
             tensors = [tensor for tensor in self.program.tensors if tensor.kind == kind]
             # on the device a number is a tensor of one element
-            if [(t.name, t.shape) for t in tensors] != [(i.name, i.shape or (1,)) for i in infos]:
+            if [(t.name, t.shape or (1,)) for t in tensors] != [(i.name, i.shape or (1,)) for i in infos]:
                 raise NeffError(f"NEFF '{self.name}': the {kind}s of the model are not those of its program")
             for info in infos:
                 if info.dtype not in MODEL_DTYPES:

@@ -4,6 +4,10 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tvm_neuron.allocation.layouts import dram_strides
 from tvm_neuron.allocation.memory_plan import MemoryPlan
@@ -11,8 +15,10 @@ from tvm_neuron.allocation.regions import Box
 from tvm_neuron.allocation.storage import InDram, OnChip, Span, Storage
 from tvm_neuron.codegen.emit.builder import Builder
 from tvm_neuron.codegen.emit.squeeze import Squeeze
+from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import DmaCopy, DramTile, Tile
+from tvm_neuron.isa.dtypes import DTYPES, device_dtype
 from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Kernel, Reduction
@@ -41,8 +47,11 @@ class Emitter:
         if tensor in self._staged:
             return self._staged[tensor]
         if tensor.value is not None and tensor not in self.dram:
-            index = self.builder.add_weight(tensor.name, tensor.value, tensor.dtype)
-            self.dram[tensor] = InDram(index, tensor.dtype, dram_strides(tensor.shape, range(len(tensor.shape))))
+            dtype = device_dtype(tensor.dtype)
+            if tensor.dtype != dtype and not _fits(tensor.value):
+                raise CompileError(f"constant '{tensor.name}' holds integers of more than 32 bits, which no engine has")
+            index = self.builder.add_weight(tensor.name, tensor.value.astype(DTYPES[dtype]), dtype)
+            self.dram[tensor] = InDram(index, dtype, dram_strides(tensor.shape, range(len(tensor.shape))))
             return self.dram[tensor]
         return self.dram[tensor] if tensor in self.plan.in_dram else self.plan.resident(tensor)
 
@@ -128,3 +137,8 @@ def _squeezed(side: Tile | DramTile, shape_of: Squeeze) -> Tile | DramTile:
     if isinstance(side, Tile):
         return shape_of(side)
     return DramTile(side.tensor, side.dtype, side.offset, (side.dims[0], *shape_of.dims(side.dims[1:])))
+
+
+def _fits(value: NDArray[Any]) -> bool:
+    limits = np.iinfo(np.int32)
+    return bool(value.size == 0 or (value.min() >= limits.min and value.max() <= limits.max))

@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
-from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, replace_axes, rewrite
+from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, loads, replace_axes, rewrite
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ACCUMULATOR, Kernel
 from tvm_neuron.schedule.linear import Linear, linear
 from tvm_neuron.schedule.tensor import Tensor
 
 _MOST_OPERANDS = 8  # of a joined kernel: each takes temporaries, for which all kernels share one scratch zone
+_MOST_VALUES = 10  # that a joined kernel computes: likewise; one operator may take more where the device has room
 
 
 def fuse(kernels: list[Kernel]) -> list[Kernel]:
@@ -60,7 +61,16 @@ def _join(first: Kernel, second: Kernel, tensor: Tensor) -> Kernel | None:
     maps = tuple(_renamed(m, axes[0]) for m in second.out_maps)
     origins = (*first.origins, *(origin for origin in second.origins if origin not in first.origins))
     joined = replace(first, origins=origins, out=second.out, out_maps=maps, expr=expr)
-    return joined if len({load.tensor for load in joined.operand_loads()}) <= _MOST_OPERANDS else None
+    if len({load.tensor for load in joined.operand_loads()}) > _MOST_OPERANDS:
+        return None
+    return joined if len(_computed(joined.expr)) <= _MOST_VALUES else None
+
+
+def _computed(expr: Expr) -> set[Expr]:
+    """The different values on the way to the result that depend on data."""
+    if not isinstance(expr, Apply) or not any(True for _ in loads(expr)):
+        return set()
+    return {expr}.union(*map(_computed, expr.args))
 
 
 def _axis_map(first: Kernel, second: Kernel, load: Load) -> dict[Axis, Axis] | None:
