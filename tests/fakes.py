@@ -17,6 +17,7 @@ from tvm import relax
 
 import tvm_neuron.codegen
 from tvm_neuron.frontend.origin import OUTPUTS_ATTR
+from tvm_neuron.isa.dtypes import device_dtype
 from tvm_neuron.partition import Match
 from tvm_neuron.runtime import program
 
@@ -40,7 +41,8 @@ def read(data: bytes) -> SimpleNamespace:
     """The stand-in for `neff.read`."""
     parsed = json.loads(data)
     infos = {k: tuple(SimpleNamespace(**row) for row in parsed[k]) for k in ("inputs", "outputs")}
-    tensors = [*infos["inputs"], *infos["outputs"]]
+    every = [*infos["inputs"], *infos["outputs"]]
+    tensors = [SimpleNamespace(name=i.name, shape=i.shape, dtype=device_dtype(i.dtype)) for i in every]
     parts = SimpleNamespace(library=base64.b64decode(parsed["library"]), tensors=tensors, **infos)
     return SimpleNamespace(program=parts, device=None, weights={}, **infos)
 
@@ -57,7 +59,7 @@ class Machine:
 
     def run(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Run the subgraph on the CPU."""
-        tensors = [tvm.runtime.tensor(inputs[info.name]) for info in self._program.inputs]
+        tensors = [tvm.runtime.tensor(inputs[info.name].astype(info.dtype)) for info in self._program.inputs]
         result = self._machine["main"](*tensors)
         results = [result] if isinstance(result, tvm.runtime.Tensor) else list(result)
         return {info.name: value.numpy() for info, value in zip(self._program.outputs, results, strict=True)}

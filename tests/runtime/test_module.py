@@ -69,7 +69,7 @@ def test_a_program_is_read_once_and_writes_in_place(monkeypatch: pytest.MonkeyPa
 
     def read(data: bytes) -> SimpleNamespace:
         reads.append(data)
-        tensors = [info(name="a", dtype="bfloat16"), info(name="b", dtype="float32")]
+        tensors = [info(name="a", shape=shape, dtype="bfloat16"), info(name="b", shape=shape, dtype="float32")]
         return info(
             inputs=(info(name="a", shape=shape, dtype="float32"),),
             outputs=(info(name="b", shape=shape, dtype="float32"),),

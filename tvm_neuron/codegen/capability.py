@@ -43,10 +43,10 @@ def verdict(
     except CompileError as error:
         return Refusal(str(error))
     most = max((count_temporaries(kernel) for kernel in kernels if not kernel.by_dma), default=0)
-    if scratch_bytes(most) > device.sbuf_bytes_per_partition // 3:
+    if scratch_bytes(most) > device.sbuf_bytes_per_partition * 2 // 5:
         return Refusal(
             f"its arithmetic keeps {most} values of each element at once, which take {scratch_bytes(most)} bytes of an "
-            f"SBUF partition; {device.name} has {device.sbuf_bytes_per_partition // 3} for them"
+            f"SBUF partition; {device.name} has {device.sbuf_bytes_per_partition * 2 // 5} for them"
         )
     return Match()
 

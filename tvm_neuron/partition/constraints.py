@@ -99,6 +99,9 @@ def is_lowerable(call: relax.Call, _is_constant: IsConstant) -> Verdict:
 
 def has_static_shape(call: relax.Call, _is_constant: IsConstant) -> Verdict:
     """All its shapes are known at compile time; {op} has {found}."""
+    for arg in call.args:
+        if isinstance(arg.ty, relax.ShapeType) and not _is_known_shape(arg):
+            return _refuse(has_static_shape, call, found=str(arg))
     for tensor in _tensors([call, *call.args]):
         if not _is_static(tensor):
             return _refuse(has_static_shape, call, found=str(tensor.shape or "an unknown shape"))
@@ -155,6 +158,10 @@ def _tensors(exprs: Sequence[relax.Expr]) -> Iterator[relax.TensorType]:
             yield current
         elif isinstance(current, relax.TupleType):
             types.extend(current.fields)
+
+
+def _is_known_shape(expr: relax.Expr) -> bool:
+    return isinstance(expr, relax.ShapeExpr) and all(isinstance(dim, tvm.tirx.IntImm) for dim in expr.values)
 
 
 def _is_static(tensor: relax.TensorType) -> bool:

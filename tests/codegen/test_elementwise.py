@@ -1,0 +1,127 @@
+"""Elementwise operators on the core against NumPy in float64, on random float32 inputs that it must see exactly."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tvm
+from tvm import relax
+
+import tvm_neuron
+from tvm_neuron import relay
+
+RNG = np.random.default_rng(5)
+_EDGES = [0.5, 1.5, -0.5, -2.5, 2.0**24, 0.0, -3.0, 7.0]
+WIDE = np.concatenate([RNG.standard_normal(96) * 4, RNG.uniform(-1e7, 1e7, 24), _EDGES])
+UNIT = RNG.uniform(-0.98, 0.98, 128)
+
+
+def on_core(build: Callable[..., relax.Expr], *arrays: np.ndarray) -> np.ndarray:
+    """The result of the expression built over inputs of the arrays' shapes and dtypes, all of it on the NeuronCore."""
+    names = [f"x{index}" for index in range(len(arrays))]
+    variables = [
+        relax.Var(name, relax.TensorType(array.shape, str(array.dtype)))
+        for name, array in zip(names, arrays, strict=True)
+    ]
+    builder = relax.BlockBuilder()
+    with builder.function("main", variables):
+        builder.emit_func_output(builder.emit(build(*variables)))
+    library = relay.build(builder.get(), target="neuron")
+    assert not tvm_neuron.report(library).placed("cpu"), tvm_neuron.report(library).placement
+    executor = relay.graph_executor.GraphModule(library["default"](tvm.cpu()))
+    executor.run(**dict(zip(names, arrays, strict=True)))
+    return executor.get_output(0).numpy()
+
+
+# The engines compute in float32: an error of some units of its last place (2^-23) for each function on the way.
+FUNCTIONS: list[tuple[str, Any, Any]] = [
+    ("floor", np.floor, WIDE), ("ceil", np.ceil, WIDE), ("round", np.rint, WIDE), ("trunc", np.trunc, WIDE),
+    ("cos", np.cos, UNIT * 4), ("tan", np.tan, UNIT), ("asin", np.arcsin, UNIT), ("acos", np.arccos, UNIT),
+    ("atan", np.arctan, WIDE), ("sinh", np.sinh, UNIT * 5), ("cosh", np.cosh, UNIT * 5), ("asinh", np.arcsinh, WIDE),
+    ("acosh", np.arccosh, 1.01 + np.abs(UNIT) * 9), ("atanh", np.arctanh, UNIT), ("isnan", np.isnan, WIDE),
+    ("isinf", np.isinf, WIDE), ("isfinite", np.isfinite, WIDE), ("erf", np.vectorize(math.erf), UNIT * 5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "expected", "inputs"), FUNCTIONS, ids=[name for name, _, _ in FUNCTIONS])
+def test_functions(name: str, expected: Callable[[np.ndarray], np.ndarray], inputs: np.ndarray) -> None:
+    array = inputs.astype(np.float32).reshape(8, -1)
+    found = on_core(getattr(relax.op, name), array)
+    np.testing.assert_allclose(found, expected(array.astype(np.float64)), rtol=3e-5, atol=2e-6)
+
+
+def test_rounding_keeps_what_is_no_number() -> None:
+    array = np.array([[np.inf, -np.inf, np.nan, 2.5]], np.float32)
+    for name in ("floor", "ceil", "round", "trunc"):
+        np.testing.assert_array_equal(on_core(getattr(relax.op, name), array), getattr(np, name)(array))
+
+
+@pytest.mark.parametrize("name", ["less", "less_equal", "greater", "greater_equal", "equal", "not_equal"])
+def test_comparisons_see_the_exact_inputs(name: str) -> None:
+    left = RNG.standard_normal((4, 40)).astype(np.float32)
+    right = np.where(RNG.random((4, 40)) < 0.5, left, np.nextafter(left, np.float32(9)))
+    np.testing.assert_array_equal(on_core(getattr(relax.op, name), left, right), getattr(np, name)(left, right))
+
+
+def test_logic() -> None:
+    left, right = RNG.random((2, 3, 40)) < 0.5
+    np.testing.assert_array_equal(on_core(relax.op.logical_and, left, right), left & right)
+    np.testing.assert_array_equal(on_core(relax.op.logical_or, left, right), left | right)
+    np.testing.assert_array_equal(on_core(relax.op.logical_not, left), ~left)
+    numbers = RNG.standard_normal((3, 40)).astype(np.float32)
+    np.testing.assert_array_equal(on_core(relax.op.where, left, numbers, -numbers), np.where(left, numbers, -numbers))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "maximum", "minimum", "less"])
+def test_small_integers_wrap_as_numpys(dtype: str, name: str) -> None:
+    if (dtype, name) == ("int16", "multiply"):
+        pytest.skip("products of 16 bits leave what float32 holds exactly; they stay on the CPU")
+    limits = np.iinfo(dtype)
+    left, right = RNG.integers(limits.min, limits.max + 1, (2, 4, 40)).astype(dtype)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(on_core(getattr(relax.op, name), left, right), getattr(np, name)(left, right))
+
+
+def test_wide_integers_are_moved_bit_by_bit() -> None:
+    for dtype in ("int32", "int64"):
+        array = RNG.integers(-(2**31), 2**31, (20, 7)).astype(dtype)
+        np.testing.assert_array_equal(on_core(relax.op.permute_dims, array), array.T)
+
+
+def test_wide_integers_are_not_added_on_the_core() -> None:
+    x = relax.Var("x", relax.TensorType((4,), "int32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        builder.emit_func_output(builder.emit(relax.op.add(x, x)))
+    (row,) = tvm_neuron.report(relay.build(builder.get(), target="neuron")).placed("cpu")
+    assert "computes 'add' of int32: engines compute in float32, which is exact for whole numbers up to" in row.reason
+
+
+@pytest.mark.parametrize("target", ["int8", "uint8", "int16", "int32", "bool"])
+def test_casts_drop_the_fraction(target: str) -> None:
+    limits = np.iinfo("int8" if target == "bool" else target)
+    array = RNG.uniform(limits.min, limits.max - 100, (4, 50)).astype(np.float32)
+    array[0, :4] = [0.0, 0.9, 1.999, 0.0] if limits.min == 0 else [0.0, -0.9, -1.999, 0.0]
+    found = on_core(lambda x: relax.op.astype(x, target), array)
+    np.testing.assert_array_equal(found, array.astype(target))
+
+
+@pytest.mark.parametrize("source", ["bool", "int8", "uint8", "int16", "int32"])
+@pytest.mark.parametrize("target", ["float32", "float16", "bfloat16"])
+def test_casts_of_integers_round_to_even(source: str, target: str) -> None:
+    dtype = np.dtype(ml_dtypes.bfloat16) if target == "bfloat16" else np.dtype(target)
+    high = {"bool": 2, "int8": 127, "uint8": 255, "int16": 2**15, "int32": 2**16 if target == "float16" else 2**31}
+    array = RNG.integers(0, high[source], (4, 50)).astype(source)
+    found = on_core(lambda x: relax.op.astype(x, target), array)
+    np.testing.assert_array_equal(found.astype(np.float32), array.astype(np.float32).astype(dtype).astype(np.float32))
+
+
+def test_a_number_without_dimensions() -> None:
+    array = RNG.standard_normal((4, 8)).astype(np.float32)
+    found = on_core(lambda x: relax.op.sum(x), array)
+    assert found.shape == ()
+    np.testing.assert_allclose(found, array.sum(), atol=2**-9 * np.abs(array).sum())  # summands are multiplied as bf16
