@@ -1,6 +1,6 @@
 """Arithmetic on elements in place (activations, sums, fills, copies) runs on the ACT and POOL engines."""
 
-from tvm_neuron.schedule.expr import Apply, Axis, Expr, Load, loads
+from tvm_neuron.schedule.expr import INTEGER, Apply, Axis, Expr, Load, loads
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.kernel import Kernel, kernel_of
 from tvm_neuron.schedule.operations import ACTIVATION, ALU, LOGIC, PARTITION_START_STEP
@@ -20,6 +20,9 @@ class ElementwiseRule:
         if _is_wide(block.expr):
             return Refusal("it copies 32-bit integers, which the engines' float32 does not hold exactly")
         unknown = _unknown_operation(block.expr)
+        if unknown.startswith(INTEGER):
+            what = unknown.removeprefix(INTEGER)
+            return Refusal(f"'{what}' of integers: engines compute in float32, exact for whole numbers up to 2^24")
         if unknown:
             return Refusal(f"no engine computes '{unknown}'")
         here = out_maps[context.partition_of[block.output]]

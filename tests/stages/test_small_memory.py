@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tvm
 
+import tvm_neuron
 from tests.onnx_models import reference
 from tests.stages.networks import compile_model, residual_network, run
-from tvm_neuron.errors import CompileError
+from tvm_neuron import relay, runtime
 from tvm_neuron.hw import load_device
 from tvm_neuron.hw.load import device_to_dict
 
@@ -47,7 +49,10 @@ def test_spills_grow_and_numbers_stay(chip: str, batch: int, tmp_path: Path) -> 
     assert spills[3] > 10 * spills[0]
 
 
-def test_a_memory_too_small_for_anything_is_refused_with_the_limit(tmp_path: Path) -> None:
-    message = r"inf1-8 has 8192 bytes in each SBUF partition; .* alone take \d+: describe a device with a larger SBUF"
-    with pytest.raises(CompileError, match=message):
-        compile_model(residual_network(), shrunk(tmp_path, "inf1", 8))
+def test_a_memory_too_small_for_anything_leaves_all_to_the_cpu_and_says_so(tmp_path: Path) -> None:
+    mod, params = relay.frontend.from_onnx(residual_network())
+    library = relay.build(mod, target=tvm.target.Target(shrunk(tmp_path, "inf1", 8)), params=params)
+    assert not runtime.neffs(library)
+    reasons = [row.reason for row in tvm_neuron.report(library).placed("cpu")]
+    assert reasons
+    assert all("bytes of an SBUF partition; inf1-8 has 3276 for them" in reason for reason in reasons)

@@ -3,8 +3,7 @@
 from math import inf
 
 from tvm_neuron.codegen.derived import add, clamped, sub, truncated
-from tvm_neuron.errors import CompileError
-from tvm_neuron.schedule.expr import Apply, Expr, Index, Load, Num, loads
+from tvm_neuron.schedule.expr import INTEGER, Apply, Expr, Index, Load, Num, loads
 
 _BITS = {"bool": 1, "int8": 8, "uint8": 8, "int16": 16, "int32": 32, "int64": 64}
 _LARGEST = {
@@ -21,17 +20,16 @@ def is_integer(dtype: str) -> bool:
     return dtype in _BITS or dtype.startswith(("int", "uint"))
 
 
-def arithmetic(who: str, op: str, dtype: str, left: Expr, right: Expr) -> Expr:
+def arithmetic(op: str, dtype: str, left: Expr, right: Expr) -> Expr:
     """`left op right` of operands of an integer dtype, with the wrap of two's complement where the result may leave it.
 
-    Raises:
-        CompileError: float32 does not hold every operand and result exactly.
+    Marked as inexact where float32 does not hold every operand and result.
     """
     value = Apply(op, (left, right))
     if not any(True for _ in loads(value)):
         return value  # positions only
     if max(map(bound, (left, right, value))) > EXACT_TO:
-        raise inexact(who, f"computes '{op}' of {dtype}")
+        return inexact(op, left, right)
     return wrapped(value, dtype) if op not in _BOUNDED and bound(value) > _LARGEST.get(dtype, inf) else value
 
 
@@ -60,9 +58,9 @@ def bound(expr: Expr) -> float:
             return inf
 
 
-def inexact(who: str, what: str) -> CompileError:
-    """The refusal of what float32 can't do exactly."""
-    return CompileError(f"{who} {what}: engines compute in float32, which is exact for whole numbers up to 2^24")
+def inexact(op: str, *operands: Expr) -> Expr:
+    """What float32 can't do exactly, and so no engine: it must be known at compile time, or no rule takes it."""
+    return Apply(f"{INTEGER}{op}", operands)
 
 
 def wrapped(value: Expr, dtype: str) -> Expr:
@@ -75,12 +73,8 @@ def wrapped(value: Expr, dtype: str) -> Expr:
     return sub(Apply("mod", (add(value, half), Num(size))), half)
 
 
-def cast(who: str, inner: Expr, source: str, target: str) -> Expr:
-    """The value in another dtype: float to integer drops the fraction and saturates, integers wrap.
-
-    Raises:
-        CompileError: a 32-bit integer would be narrowed, for which float32 is not exact.
-    """
+def cast(inner: Expr, source: str, target: str) -> Expr:
+    """The value in another dtype: float to integer drops the fraction and saturates, integers wrap."""
     if not any(True for _ in loads(inner)):
         return Apply(f"cast.{target}", (inner,))  # of positions, which are known at compile time
     if target == "bool":
@@ -96,5 +90,5 @@ def cast(who: str, inner: Expr, source: str, target: str) -> Expr:
     if fits and not (source == "int8" and target.startswith("u")):
         return inner
     if bound(inner) > EXACT_TO:
-        raise inexact(who, f"narrows {source} to {target}")
+        return inexact(f"cast.{target}", inner)
     return wrapped(inner, target)

@@ -80,11 +80,19 @@ class _Reader:
         if combine is None:
             raise CompileError(f"{self.origin}: its reduction is none of {', '.join(_COMBINES)}")
         if is_integer(output.dtype) and (combine in ("add", "multiply") or output.dtype in ("int32", "int64")):
-            raise inexact(str(self.origin), f"reduces {output.dtype} by '{combine}'")
+            return combine, inexact("copy", self.term(node, output))
+        return combine, self.term(node, output)
+
+    def term(self, node: Any, output: Tensor) -> Expr:
+        """What a reduction combines with the value so far.
+
+        Raises:
+            CompileError: it combines something else.
+        """
         sides = (node.a, node.b)
         for old, term in (sides, sides[::-1]):
             if isinstance(old, ir.TensorLoad) and self.tensor(old.source) is output:
-                return combine, self.expr(term)
+                return self.expr(term)
         raise CompileError(f"{self.origin}: its reduction combines no earlier value")
 
     def tensor(self, buffer: Any) -> Tensor:
@@ -104,7 +112,7 @@ class _Reader:
             return self.binary(_BINARY[kind], node.a, node.b)
         if kind == "Cast":
             inner, source, target = self.expr(node.value), str(node.value.ty), str(node.ty)
-            return inner if self.is_place else cast(str(self.origin), inner, _dtype(source), _dtype(target))
+            return inner if self.is_place else cast(inner, _dtype(source), _dtype(target))
         if kind == "Not":
             return Apply("not", (self.expr(node.a),))
         if kind == "Select":
@@ -125,7 +133,7 @@ class _Reader:
         if self.is_place:
             return Apply("floormod" if op == "truncmod" else op, values)
         if is_integer(dtype):
-            return arithmetic(str(self.origin), op, dtype, *values)
+            return arithmetic(op, dtype, *values)
         if op == "floormod":
             return Apply("mod", values)
         return DERIVED[op](*values) if op in DERIVED else Apply(op, values)
@@ -134,7 +142,7 @@ class _Reader:
         values = tuple(self.expr(operand) for operand in operands)
         is_whole = name == "if_then_else" and not self.is_place and is_integer(_dtype(str(operands[1].ty)))
         if is_whole and any(True for _ in loads(values[0])) and max(map(bound, values[1:])) > EXACT_TO:
-            raise inexact(str(self.origin), f"selects between values of {operands[1].ty}")
+            return inexact("select", *values)
         if name in DERIVED and not self.is_place:
             return DERIVED[name](*values)
         if name in _CALLS:

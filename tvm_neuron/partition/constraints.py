@@ -17,7 +17,7 @@ from tvm_neuron.frontend.origin import op_name
 SUPPORTED_DTYPES = ("float32", "float16", "bfloat16", "bool", "int8", "uint8", "int16", "int32", "int64")
 """Dtypes of tensors that a NeuronCore program reads and writes at run time."""
 
-_DATA_DEPENDENT = {
+DATA_DEPENDENT = {
     "nonzero",
     "unique",
     "dynamic_strided_slice",
@@ -69,7 +69,7 @@ def is_operator(call: relax.Call, _is_constant: IsConstant) -> Verdict:
 
 def has_known_result_shape(call: relax.Call, _is_constant: IsConstant) -> Verdict:
     """The size of its result does not depend on the data, as that of {op} does."""
-    return _refuse(has_known_result_shape, call) if op_name(call) in _DATA_DEPENDENT else Match()
+    return _refuse(has_known_result_shape, call) if op_name(call) in DATA_DEPENDENT else Match()
 
 
 def has_static_positions(call: relax.Call, is_constant: IsConstant) -> Verdict:

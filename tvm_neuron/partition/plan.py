@@ -8,7 +8,16 @@ import tvm
 from tvm import relax
 
 from tvm_neuron.frontend.origin import Origin, bindings_of, op_name, origin_of
-from tvm_neuron.partition.constraints import CONSTRAINTS, FOLDABLE, IsConstant, Match, Refusal, Verdict, check
+from tvm_neuron.partition.constraints import (
+    CONSTRAINTS,
+    DATA_DEPENDENT,
+    FOLDABLE,
+    IsConstant,
+    Match,
+    Refusal,
+    Verdict,
+    check,
+)
 
 CanSchedule = Callable[[relax.Call, IsConstant], Verdict]
 """Asks the code generator whether it can schedule the kernel of a call, some of whose operands are constants."""
@@ -71,9 +80,15 @@ def make_plan(
     """Place every call of `func`; the parameters in `constants` are weights."""
     indices = {var: value for var, value in constants.items() if "int" in str(var.ty.dtype)}
     plan = Plan(constants=set(constants), indices=indices)
+    open_sizes: set[relax.Var] = set()  # of these only the data tell the size, even where TVM's type names its limit
     for binding in bindings_of(func):
         value = binding.value
-        if isinstance(value, relax.Call):
+        if _has_open_size(value, open_sizes):
+            open_sizes.add(binding.var)
+        if isinstance(value, relax.Call) and any(arg in open_sizes for arg in value.args):
+            origin = origin_of(value) or Origin(binding.var.name, op_name(value))
+            plan.decisions[binding.var] = Decision(origin, op_name(value), Where.CPU, _OPEN_SIZE)
+        elif isinstance(value, relax.Call):
             plan.decisions[binding.var] = decision = _decide(value, binding.var, plan, can_schedule)
             if decision.where is Where.COMPILE_TIME:
                 plan.constants.add(binding.var)
@@ -83,6 +98,21 @@ def make_plan(
         elif isinstance(binding, relax.VarBinding) and plan.is_constant(value):
             plan.constants.add(binding.var)
     return plan
+
+
+_OPEN_SIZE = "The size of what it reads depends on the data"
+
+
+def _has_open_size(value: relax.Expr, open_sizes: set[relax.Var]) -> bool:
+    """Whether only the data tell the size of a value; a single number has none."""
+    if isinstance(value, relax.TupleGetItem):
+        return value.tuple_value in open_sizes
+    if isinstance(value, relax.Var):
+        return value in open_sizes
+    if not isinstance(value, relax.Call):
+        return False
+    is_number = isinstance(value.ty, relax.TensorType) and value.ty.ndim == 0
+    return op_name(value) in DATA_DEPENDENT or (not is_number and any(arg in open_sizes for arg in value.args))
 
 
 def _decide(call: relax.Call, var: relax.Var, plan: Plan, can_schedule: CanSchedule | None) -> Decision:

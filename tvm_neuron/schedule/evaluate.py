@@ -8,7 +8,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from tvm_neuron.isa.functions import ACTIVATION, ALU, REDUCE
-from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num
+from tvm_neuron.schedule.expr import INTEGER, Apply, Axis, Expr, Index, Load, Num
 from tvm_neuron.schedule.graph import Block, linear_indices
 
 Array = NDArray[Any]
@@ -87,11 +87,14 @@ def _target_view(into: Array, block: Block) -> Array | None:
 
 _POSITIONS = {
     "floordiv": np.floor_divide, "floormod": np.mod, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
-    "round": np.rint,
+    "round": np.rint, "truncmod": np.fmod,
 }  # fmt: skip
 
 
 def _apply(op: str, args: list[Any]) -> Array:
+    op = op.removeprefix(INTEGER)
+    if op == "copy":
+        return np.asarray(args[0])
     if op == "select":
         return np.where(args[0], args[1], args[2])
     if op == "and":

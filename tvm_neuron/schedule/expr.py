@@ -48,6 +48,9 @@ class Apply:
     args: tuple["Expr", ...]
 
 
+INTEGER = "int."
+"""In front of an operation: on whole numbers that float32 does not hold exactly, so that no engine computes it."""
+
 Expr = Num | Index | Load | Apply
 
 
