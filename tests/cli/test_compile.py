@@ -4,9 +4,12 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from tests.cli.conftest import Cli
+from tests.onnx_models import make_model
 from tvm_neuron import codegen, neff
 from tvm_neuron.errors import CompileError
 from tvm_neuron.hw.load import device_to_dict, load_device
@@ -110,6 +113,19 @@ def test_io_config(cli: Cli, onnx_file: Path, tmp_path: Path, as_file: bool) -> 
     (tmp_path / "io.json").write_text(text)
     given = (tmp_path / "io.json").as_uri() if as_file else text
     assert cli("compile", onnx_file, "--output", tmp_path / "net.neff", "--io-config", given)[0] == 0
+
+
+@pytest.mark.usefixtures("fake_codegen")
+def test_io_config_gives_the_value_of_an_input(cli: Cli, tmp_path: Path) -> None:
+    model = make_model([helper.make_node("Reshape", ["x", "target"], ["y"], name="flat")], {"x": [2, 6]}, ["y"])
+    model.graph.input.append(helper.make_tensor_value_info("target", TensorProto.INT64, [2]))
+    onnx.save(model, tmp_path / "net.onnx")
+    words = ("compile", tmp_path / "net.onnx", "--output", tmp_path / "net.neff", "--verbose", "error")
+    code, _, told = cli(*words)
+    assert code == 1
+    wanted = '{"inputs": {"target": {"value": ...}}}'
+    assert f"on the command line --io-config '{wanted}'" in told
+    assert cli(*words, "--io-config", wanted.replace("...", "[4, 3]"))[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -51,12 +51,14 @@ def run(options: argparse.Namespace) -> None:
     from tvm_neuron.cli.artifact import whole_neff
     from tvm_neuron.runtime import report
 
-    shapes, dtypes = read_io_config(options.io_config)
+    inputs = read_io_config(options.io_config)
     load_device(options.target)
     is_neff = options.output.endswith(".neff")
     with stages("compile", is_quiet=options.verbose in _QUIET) as on_stage:
         on_stage(f"import {options.model}")
-        mod, params = relay.frontend.from_onnx(options.model, shapes, dtypes or "float32")
+        mod, params = relay.frontend.from_onnx(
+            options.model, inputs.shapes, inputs.dtypes or "float32", values=inputs.values
+        )
         chosen = BuildOptions(
             must_compile=options.must_compile or is_neff,
             minimum_segment_size=options.minimum_segment_size,

@@ -1,35 +1,51 @@
-"""--io-config: shapes and dtypes of a model's inputs, as JSON text or a file with it.
+"""--io-config: shapes, dtypes and values of a model's inputs, as JSON text or a file with it.
 
-{"inputs": {"data": [[1, 3, 224, 224], "float32"]}, "outputs": ["prob"]}
+{"inputs": {"data": [[1, 3, 224, 224], "float32"], "axes": {"value": [1]}}, "outputs": ["prob"]}
 """
 
 import json
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
 from tvm_neuron.errors import ModelError
 
-_FORM = '{"inputs": {"<name>": [[<sizes>], "<dtype>"]}, "outputs": ["<name>"]}'
+_FORM = '{"inputs": {"<name>": [[<sizes>], "<dtype>"], "<name>": {"value": <numbers>}}, "outputs": ["<name>"]}'
 
 
-def read_io_config(text: str | None) -> tuple[dict[str, tuple[int, ...]] | None, dict[str, str]]:
-    """Shapes (None: as in the model) and dtypes of the inputs, by name. Outputs are always those of the model.
+@dataclass(frozen=True)
+class IoConfig:
+    """What is said of the inputs, by name; outputs are always those of the model."""
+
+    shapes: dict[str, tuple[int, ...]] | None = None  # None: as in the model
+    dtypes: dict[str, str] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)  # of inputs that shapes depend on
+
+
+def read_io_config(text: str | None) -> IoConfig:
+    """The text, or the file that it names, as values.
 
     Raises:
         ModelError: no such file, or the text has another form.
     """
     if text is None:
-        return None, {}
+        return IoConfig()
     try:
         raw = json.loads(text if text.lstrip().startswith("{") else _read(text))
-        inputs = {name: (tuple(shape), dtype) for name, (shape, dtype) in raw["inputs"].items()}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        given = dict(raw["inputs"].items())
+        values = {name: entry["value"] for name, entry in given.items() if isinstance(entry, dict)}
+        tensors = {name: (tuple(entry[0]), entry[1]) for name, entry in given.items() if name not in values}
+        malformed = [name for name, entry in given.items() if name not in values and len(entry) != 2]
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
         raise ModelError(f"--io-config is not of the form {_FORM}") from error
-    for name, (shape, dtype) in inputs.items():
+    if malformed:
+        raise ModelError(f"--io-config is not of the form {_FORM}")
+    for name, (shape, dtype) in tensors.items():
         if not _is_shape(shape) or not isinstance(dtype, str):
             raise ModelError(f"--io-config: input '{name}' must be [[<sizes of at least 1>], \"<dtype>\"]")
-    return {name: shape for name, (shape, _) in inputs.items()}, {name: dtype for name, (_, dtype) in inputs.items()}
+    shapes = {name: shape for name, (shape, _) in tensors.items()}
+    return IoConfig(shapes, {name: dtype for name, (_, dtype) in tensors.items()}, values)
 
 
 def _is_shape(shape: tuple[Any, ...]) -> bool:

@@ -5,8 +5,6 @@ leave no trace but a constant. Other nodes go, in this order, to our own convert
 ONNX standard, or to TVM's converter.
 """
 
-import contextlib
-import io
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -21,6 +19,7 @@ from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map, onnx_input
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.match_cast import unnest_match_casts
 from tvm_neuron.frontend.onnx.batch import Batch, fix_reshape_target
+from tvm_neuron.frontend.onnx.by_tvm import by_tvm
 from tvm_neuron.frontend.onnx.control_flow import select_branch, unroll_loop, unroll_scan
 from tvm_neuron.frontend.onnx.converters import CONVERTERS, Node
 from tvm_neuron.frontend.onnx.evaluate import evaluate, is_evaluated
@@ -32,13 +31,15 @@ from tvm_neuron.frontend.onnx.graphs import (
     types_of,
     without_unread_outputs,
 )
+from tvm_neuron.frontend.onnx.literals import constant_value
 from tvm_neuron.frontend.onnx.narrow import NARROW_OPERATORS, Narrow
 from tvm_neuron.frontend.onnx.needs import needs_values, value_operands
 from tvm_neuron.frontend.onnx.pitfalls import pitfall, prefers_body
 from tvm_neuron.frontend.onnx.recurrent import RECURRENT
 from tvm_neuron.frontend.onnx.sequences import SEQUENCE_OPERATORS
+from tvm_neuron.frontend.onnx.tagging import tag_operators
 from tvm_neuron.frontend.onnx.values import Known, Scopes, Value, shape_of
-from tvm_neuron.frontend.origin import OPERATORS_ATTR, OUTPUTS_ATTR, Origin, bindings_of, rewrite_bindings, with_origin
+from tvm_neuron.frontend.origin import OPERATORS_ATTR, OUTPUTS_ATTR, Origin
 from tvm_neuron.runtime.tensors import CARRIERS
 
 _LARGEST_EMBEDDED_ELEMS = 16
@@ -95,7 +96,7 @@ class Importer:
             OPERATORS_ATTR: [origin.encode() for origin in self._operators],
             OUTPUTS_ATTR: [output.name for output in graph.output],
         }
-        mod["main"] = self._tag(unnest_match_casts(mod["main"])).with_attrs(attrs)
+        mod["main"] = tag_operators(unnest_match_casts(mod["main"]), self._ends, self._operators).with_attrs(attrs)
         return mod, self._weights
 
     def _bind_initializers(self, graph: onnx.GraphProto) -> None:
@@ -209,7 +210,7 @@ class Importer:
         """The outputs of a node that is resolved at import; None for any other."""
         op = node.op_type
         if op == "Constant":
-            return [_constant(node)]
+            return [constant_value(node)]
         if op in ("Shape", "Size") and shape_of(operands[0]) is not None:
             results = evaluate(node, [np.broadcast_to(np.zeros((), bool), shape_of(operands[0]) or ())], opset)
             assert results is not None
@@ -316,25 +317,7 @@ class Importer:
         reason = pitfall(node, self._scopes.known)
         if reason:
             raise ModelError(f"{reason}; TVM's importer would compute it wrongly")
-        return self._outputs(self._by_tvm(node, inputs, attrs, opset), len(node.output))
-
-    def _by_tvm(self, node: onnx.NodeProto, inputs: Any, attrs: dict[str, Any], opset: int) -> relax.Expr:
-        attrs["tvm_custom"] = {"name": node.name, "num_outputs": len(node.output)}
-        if node.op_type not in _get_convert_map():
-            raise ModelError("no converter knows the operator")
-        is_on_shape = any(isinstance(v, relax.Expr) and isinstance(v.ty, relax.ShapeType) for v in inputs)
-        if is_on_shape and node.op_type not in _ON_SHAPES:
-            raise ModelError("it computes with a size that only the data tell")
-        convert = _get_convert_map()[node.op_type].get_converter(opset)
-        lookup = [{}, self._weight_vars]
-        printed = io.StringIO()  # TVM prints the operands, weights and all, before it raises
-        try:
-            with contextlib.redirect_stdout(printed):
-                converted = convert(self._bb, inputs, attrs, lookup)
-                return self._bb.normalize(converted) if isinstance(converted, relax.Expr) else converted
-        except Exception as error:
-            reason = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
-            raise ModelError(reason.strip()) from error
+        return self._outputs(by_tvm(self._bb, node, inputs, attrs, opset, self._weight_vars), len(node.output))
 
     def _outputs(self, value: relax.Expr, count: int) -> list[Value]:
         if not isinstance(value.ty, relax.TupleType):
@@ -362,33 +345,6 @@ class Importer:
         self._scopes.bind(copy.input[1], Known(np.array(fixed, dtype="int64")), frozenset())
         return copy
 
-    def _tag(self, main: relax.Function) -> relax.Function:
-        """All bindings up to the last output of a node belong to that node."""
-        origins: dict[relax.Var, Origin] = {}
-        waiting: list[relax.Var] = []
-        last = self._operators[-1] if self._operators else Origin("main", "main")
-        for binding in bindings_of(main):
-            waiting.append(binding.var)
-            if binding.var in self._ends:
-                last = self._ends[binding.var]
-                origins.update(dict.fromkeys(waiting, last))
-                waiting.clear()
-        origins.update(dict.fromkeys(waiting, last))
-
-        def rewrite(binding: relax.Binding) -> relax.Binding:
-            if isinstance(binding, relax.VarBinding) and isinstance(binding.value, relax.Call | relax.If):
-                return relax.VarBinding(binding.var, with_origin(binding.value, origins[binding.var]))
-            return binding
-
-        return rewrite_bindings(main, rewrite)
-
-
-_ON_SHAPES = (
-    "Reshape", "Resize", "ConstantOfShape", "Gather", "Slice", "Shape", "Expand", "Concat", "Equal", "Where", "Cast",
-    "CastLike", "Squeeze",
-)  # fmt: skip
-"""Operators whose converters in TVM take a shape that only the data tell."""
-
 
 def _expr(value: Value, op: str) -> Any:
     """An operand as a converter takes it; one of a dtype narrower than a byte as it is, where the converter can."""
@@ -409,30 +365,3 @@ def _elem_type(value: relax.Expr) -> int:
 def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
     found = {each.name: helper.get_attribute_value(each) for each in node.attribute}
     return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
-
-
-def _constant(node: onnx.NodeProto) -> Value:
-    """The value of a Constant in any of its forms."""
-    attribute = node.attribute[0]
-    value = helper.get_attribute_value(attribute)
-    match attribute.name:
-        case "value":
-            return Known(numpy_helper.to_array(value))
-        case "value_int" | "value_ints":
-            return Known(np.array(value, np.int64))
-        case "value_float" | "value_floats":
-            return Known(np.array(value, np.float32))
-        case "value_string" | "value_strings":
-            return Known(np.array(value, object))
-        case _:
-            return Known(_dense(value))
-
-
-def _dense(sparse: onnx.SparseTensorProto) -> np.ndarray:
-    values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
-    result = np.zeros(tuple(sparse.dims), values.dtype)
-    if indices.ndim == 1:
-        result.reshape(-1)[indices] = values
-    else:
-        result[tuple(indices.T)] = values
-    return result

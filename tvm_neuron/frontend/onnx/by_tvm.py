@@ -1,0 +1,47 @@
+"""by_tvm: one node by the converter of TVM's own importer."""
+
+import contextlib
+import io
+from typing import Any
+
+import onnx
+from tvm import relax
+from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
+
+from tvm_neuron.errors import ModelError
+
+_ON_SHAPES = (
+    "Reshape", "Resize", "ConstantOfShape", "Gather", "Slice", "Shape", "Expand", "Concat", "Equal", "Where", "Cast",
+    "CastLike", "Squeeze",
+)  # fmt: skip
+"""Operators whose converters in TVM take a shape that only the data tell."""
+
+
+def by_tvm(
+    bb: relax.BlockBuilder,
+    node: onnx.NodeProto,
+    inputs: Any,
+    attrs: dict[str, Any],
+    opset: int,
+    weights: dict[str, Any],
+) -> relax.Expr:
+    """The node's result, a Relax tuple where it has several; `weights` are variables and tensors by name.
+
+    Raises:
+        ModelError: TVM has no converter for the operator, or its converter refuses the node.
+    """
+    if node.op_type not in _get_convert_map():
+        raise ModelError("no converter knows the operator")
+    is_on_shape = any(isinstance(value, relax.Expr) and isinstance(value.ty, relax.ShapeType) for value in inputs)
+    if is_on_shape and node.op_type not in _ON_SHAPES:
+        raise ModelError("it computes with a size that only the data tell")
+    convert = _get_convert_map()[node.op_type].get_converter(opset)
+    named = attrs | {"tvm_custom": {"name": node.name, "num_outputs": len(node.output)}}
+    printed = io.StringIO()  # TVM prints the operands, weights and all, before it raises
+    try:
+        with contextlib.redirect_stdout(printed):
+            converted = convert(bb, inputs, named, [{}, weights])
+            return bb.normalize(converted) if isinstance(converted, relax.Expr) else converted
+    except Exception as error:
+        reason = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
+        raise ModelError(reason.strip()) from error
