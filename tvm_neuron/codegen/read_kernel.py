@@ -27,6 +27,8 @@ _CALLS = {
 }  # fmt: skip
 _COMBINES = {"Add": "add", "Max": "max", "Min": "min", "Mul": "multiply", "And": "min", "Or": "max"}
 
+MOST_TERMS = 2000
+
 
 def read_kernel(func: Any, arguments: Sequence[Tensor], results: Sequence[Tensor], origin: Origin) -> list[Block]:
     """The blocks of a PrimFunc whose parameters are `arguments` followed by `results`, in order.
@@ -49,6 +51,7 @@ class _Reader:
         self.origin = origin
         self.axes: dict[str, Axis] = {}
         self.is_place = False
+        self.sizes: dict[int, tuple[Expr, int]] = {}  # with the expression, so that its id stays its own
 
     def block(self, statement: Any) -> Block:
         while isinstance(statement, tirx.For):
@@ -129,6 +132,30 @@ class _Reader:
         return found
 
     def binary(self, op: str, left: Any, right: Any) -> Expr:
+        return self.limited(self.binary_expr(op, left, right))
+
+    def call(self, name: str, operands: tuple[Any, ...]) -> Expr:
+        return self.limited(self.call_expr(name, operands))
+
+    def limited(self, expr: Expr) -> Expr:
+        """The expression, unless it is so large that passes over it would take forever (derived forms repeat terms).
+
+        Raises:
+            CompileError: it is.
+        """
+        if self.size(expr) > MOST_TERMS:
+            raise CompileError(f"{self.origin} computes each element from more than {MOST_TERMS} terms")
+        return expr
+
+    def size(self, expr: Expr) -> int:
+        """The number of terms, repeated ones counted each time; every part is looked at once."""
+        if not isinstance(expr, Apply):
+            return 1
+        if id(expr) not in self.sizes:
+            self.sizes[id(expr)] = (expr, 1 + sum(map(self.size, expr.args)))
+        return self.sizes[id(expr)][1]
+
+    def binary_expr(self, op: str, left: Any, right: Any) -> Expr:
         values, dtype = (self.expr(left), self.expr(right)), _dtype(str(left.ty))
         if self.is_place:
             return Apply("floormod" if op == "truncmod" else op, values)
@@ -138,7 +165,7 @@ class _Reader:
             return Apply("mod", values)
         return DERIVED[op](*values) if op in DERIVED else Apply(op, values)
 
-    def call(self, name: str, operands: tuple[Any, ...]) -> Expr:
+    def call_expr(self, name: str, operands: tuple[Any, ...]) -> Expr:
         values = tuple(self.expr(operand) for operand in operands)
         is_whole = name == "if_then_else" and not self.is_place and is_integer(_dtype(str(operands[1].ty)))
         if is_whole and any(True for _ in loads(values[0])) and max(map(bound, values[1:])) > EXACT_TO:
