@@ -17,7 +17,7 @@ $(READY): setup.py pyproject.toml tvm_neuron/runtime/neuron_module.cc
 	touch $@
 
 test: venv  ## run all tests but those that need torch
-	$(BIN)/python -m pytest -m 'not torch' -n auto --ignore tests/models
+	$(BIN)/python -m pytest -m 'not torch' -n auto --dist loadfile --ignore tests/models
 	$(BIN)/python -m pytest -m 'not torch' tests/models  # alone: TVM keeps every network that was run in memory
 
 demo: venv  ## the main job: ResNet-50 from ONNX to the hardware model
