@@ -18,8 +18,8 @@ from tvm_neuron.hw.load import device_to_dict
 from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.sim import Machine
 
-# Rounding once is 2**-9, 2**-12 or 2**-25; six operators, of which some cancel, leave room for 16 of those. In float32 the
-# functions of the engines count as well, some units of the last place each: room for 64.
+# Rounding once is 2**-9, 2**-12 or 2**-25; six operators, of which some cancel, leave room for 16 of those. In
+# float32 the functions of the engines count as well, some units of the last place each: room for 64.
 BOUNDS = {
     "all": 2.0**-5, "matmult": 2.0**-5, "matmult-fp16": 2.0**-8, "all-fp16": 2.0**-8, "none": 2.0**-19,
 }  # fmt: skip
