@@ -5,11 +5,15 @@
 
 import argparse
 import json
+import os
 import signal
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +35,7 @@ from tvm_neuron.runtime.tensors import widened
 
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 MOST_SECONDS = 60
+_BATCH = 128
 # Products are rounded to bf16 (2^-9) and summed over up to some hundred terms; everything else is far closer.
 _DRAWN = {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 TOLERANCE = 2e-2
@@ -50,13 +55,31 @@ class Outcome:
     given: tuple[str, ...] = ()
 
 
-def run(wanted: Sequence[str] = ()) -> Iterator[Outcome]:
-    """Every case, or those whose names contain one of `wanted`."""
+def select(wanted: Sequence[str] = ()) -> list[TestCase]:
+    """All cases, or those whose names contain one of `wanted`."""
+    cases = [case for kind in KINDS for case in load_model_tests(kind=kind)]
+    return [case for case in cases if not wanted or any(part in case.name for part in wanted)]
+
+
+def run_apart(cases: Sequence[TestCase], processes: int) -> Iterator[Outcome]:
+    """What becomes of `cases`; each batch in new `processes`, as TVM keeps the memory of what it ran."""
+    for begin in range(0, len(cases), _BATCH):
+        batch = cases[begin : begin + _BATCH]
+        # forked, so that the cases need not be sent; TVM has started no threads in this process
+        with ProcessPoolExecutor(processes, get_context("fork"), _in_worker) as pool:
+            for case, future in [(case, pool.submit(outcome, case)) for case in batch]:
+                yield _result(case, future)
+
+
+def _in_worker() -> None:
     signal.signal(signal.SIGALRM, _too_long)
-    for kind in KINDS:
-        for case in load_model_tests(kind=kind):
-            if not wanted or any(part in case.name for part in wanted):
-                yield _outcome(case)
+
+
+def _result(case: TestCase, future: Future[Outcome]) -> Outcome:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return Outcome(case.name, "crashed", -1, "the process died, in this case or in one that ran beside it")
 
 
 class _TooLongError(Exception):
@@ -67,7 +90,8 @@ def _too_long(_signal: int, _frame: Any) -> None:
     raise _TooLongError
 
 
-def _outcome(case: TestCase) -> Outcome:
+def outcome(case: TestCase) -> Outcome:
+    """Imports, builds, runs and compares one case."""
     on_cpu, given = -1, Given()
     signal.alarm(MOST_SECONDS)
     try:
@@ -169,8 +193,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write every outcome to this file")
     arguments = parser.parse_args()
     begin = time.perf_counter()
-    found = list(run(arguments.names))
-    counts = Counter((outcome.result, bool(outcome.given), outcome.on_cpu == 0) for outcome in found)
+    found = list(run_apart(select(arguments.names), os.cpu_count() or 1))
+    counts = Counter((each.result, bool(each.given), each.on_cpu == 0) for each in found)
     table = Table("result", "all on the NeuronCore", "else", title=f"{len(found)} cases of onnx {onnx.__version__}")
     for result in ("passed", "wrong", "refused", "crashed", "hanging"):
         for given, label in ((False, ""), (True, ", inputs' values or shapes given at compile time")):
@@ -178,13 +202,13 @@ def main() -> None:
             if not given or on_core or elsewhere:
                 table.add_row(result + label, str(on_core), str(elsewhere))
     console = Console()
-    for outcome in found:
-        if outcome.result not in ("passed", "refused"):
-            console.print(f"{outcome.result}: {outcome.name}: {outcome.reason}", highlight=False, markup=False)
+    for each in found:
+        if each.result not in ("passed", "refused"):
+            console.print(f"{each.result}: {each.name}: {each.reason}", highlight=False, markup=False)
     console.print(table)
     console.print(f"{time.perf_counter() - begin:.0f} s")
     if arguments.json:
-        arguments.json.write_text(json.dumps([asdict(outcome) for outcome in found], indent=1))
+        arguments.json.write_text(json.dumps([asdict(each) for each in found], indent=1))
 
 
 if __name__ == "__main__":

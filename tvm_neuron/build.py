@@ -10,6 +10,7 @@ from tvm import relax
 
 from tvm_neuron.codegen import byoc
 from tvm_neuron.codegen.cpu_reductions import CPU_REDUCTIONS
+from tvm_neuron.codegen.empty_constants import allocate_empty_constants
 from tvm_neuron.codegen.options import BuildOptions, build_options, current_options
 from tvm_neuron.codegen.worth import weigher
 from tvm_neuron.errors import CompileError, NeuronError
@@ -96,6 +97,7 @@ def lower_cpu(mod: tvm.IRModule) -> tvm.IRModule:
         relax.transform.FoldConstant(),
         relax.transform.FuseOps(),
         relax.transform.FuseTIR(),
+        allocate_empty_constants,
         relax.pipeline.default_build_pipeline(),
     ]
     return tvm.transform.Sequential(passes)(mod)

@@ -1,28 +1,46 @@
 """The runner of onnx's backend suite tells right, refused and, given a wrong expectation, wrong."""
 
+import json
+import subprocess
+import sys
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx.backend.test.loader import load_model_tests
 
 from benchmarks import conformance
 
+ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.filterwarnings("ignore")  # making onnx's cases warns of overflows that they mean
 
 
 def test_right_and_refused() -> None:
-    found = {outcome.name: outcome for outcome in conformance.run(["test_relu", "test_image_decoder_decode_bmp_rgb"])}
+    cases = conformance.select(["test_relu", "test_image_decoder_decode_bmp_rgb"])
+    found = {case.name: conformance.outcome(case) for case in cases}
     assert (found["test_relu"].result, found["test_relu"].on_cpu) == ("passed", 0)
     assert found["test_image_decoder_decode_bmp_rgb"].result == "refused"
     assert "ImageDecoder" in found["test_image_decoder_decode_bmp_rgb"].reason
 
 
-def test_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = next(case for case in load_model_tests(kind="node") if case.name == "test_sigmoid")
+def test_wrong() -> None:
+    (case,) = (case for case in conformance.select(["test_sigmoid"]) if case.name == "test_sigmoid")
     inputs, outputs = case.data_sets[0]
     changed = replace(case, data_sets=[(inputs, [np.asarray(outputs[0]) + 0.25])])
-    monkeypatch.setattr(conformance, "load_model_tests", lambda kind: [changed] if kind == "node" else [])
-    (outcome,) = conformance.run()
+    outcome = conformance.outcome(changed)
     assert outcome.result == "wrong"
     assert "differs by up to 0.2" in outcome.reason
+
+
+@pytest.mark.slow
+def test_the_whole_suite(tmp_path: Path) -> None:
+    """Nothing is wrong, crashes or hangs, and the README's number is what passes."""
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.conformance", "--json", str(tmp_path / "found.json")]
+    subprocess.run(command, check=True, cwd=ROOT, capture_output=True)
+    found = json.loads((tmp_path / "found.json").read_text())
+    counts = Counter(each["result"] for each in found)
+    assert set(counts) == {"passed", "refused"}, [each for each in found if each["result"] not in ("passed", "refused")]
+    assert f"{counts['passed']:,} of the {len(found):,} cases" in (ROOT / "README.md").read_text()
+    unnamed = [each for each in found if each["result"] == "refused" and not each["reason"].strip()]
+    assert not unnamed

@@ -132,7 +132,7 @@ class Arithmetic:
     def _affine(self, function: str, expr: Expr, result: Tile) -> None:
         """function(inner * scale + shift) on ACT; where the inside is a sum of two tiles, that goes to POOL first."""
         scale: Operand = 1.0
-        shift: Operand = 0.0
+        shift: Operand = 0.0 if function == "relu" else -0.0  # x + -0.0 is x for every x, 0.0 would lose -0.0's sign
         inner = expr
         match inner:
             case Apply("add", (left, right)) if self._is_scalar(right):

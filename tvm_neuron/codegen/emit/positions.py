@@ -111,7 +111,7 @@ def _load_spread(emitter: Emitter, kernel: Kernel, value: NDArray[np.float32], a
         builder.emit(Matmul(stationary=ones, moving=moving, psum=psum, first=()))
         for row in range(0, PARTITIONS, columns):
             result = Tile("sbuf", "float32", Affine(row), columns, Affine(at + start * ITEM), dims)
-            builder.emit(Activation(result=result, source=psum, scale=1.0, bias=0.0, function="copy"))
+            builder.emit(Activation(result=result, source=psum, scale=1.0, bias=-0.0, function="copy"))
 
 
 def split_float32(value: NDArray[np.float32]) -> NDArray[np.float32]:
