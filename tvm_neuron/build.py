@@ -13,7 +13,7 @@ from tvm_neuron.codegen.cpu_reductions import CPU_REDUCTIONS
 from tvm_neuron.codegen.empty_constants import allocate_empty_constants
 from tvm_neuron.codegen.options import BuildOptions, build_options, current_options
 from tvm_neuron.codegen.worth import weigher
-from tvm_neuron.errors import CompileError, NeuronError
+from tvm_neuron.errors import CompileError, NeuronError, UnschedulableError
 from tvm_neuron.frontend.normalize import Params, normalize
 from tvm_neuron.frontend.origin import bindings_of, op_name
 from tvm_neuron.hw import load_device
@@ -65,13 +65,30 @@ def lower(mod: tvm.IRModule, params: Params | None, options: BuildOptions) -> tv
     load_device(options.device)
     options.on_stage("normalise")
     mod = normalize(mod, params)
-    options.on_stage("partition")
-    parts = partition(mod, byoc.scheduler(options), weigher(options))
-    if options.must_compile:
-        check_must_compile(parts.placements)
-    mod = run_codegen(parts, options)
+    mod = place(mod, options)
     options.on_stage("compile the CPU parts")
     return lower_cpu(mod)
+
+
+def place(mod: tvm.IRModule, options: BuildOptions) -> tvm.IRModule:
+    """The parts, those for NeuronCores compiled.
+
+    Every operator was asked on its own whether it can be scheduled. One that then can't be beside its neighbours (it
+    would need their tensors in another layout, or more memory than they leave) goes to the CPU, with that reason.
+    """
+    refused: dict[str, str] = {}
+    can_schedule, weigh = byoc.scheduler(options, refused), weigher(options)
+    while True:
+        options.on_stage("partition")
+        try:
+            parts = partition(mod, can_schedule, weigh)
+            if options.must_compile:
+                check_must_compile(parts.placements)
+            return run_codegen(parts, options)
+        except UnschedulableError as error:
+            if not error.operator or error.operator in refused:
+                raise
+            refused[error.operator] = f"beside its neighbours, {error.reason}"
 
 
 def run_codegen(parts: Partition, options: BuildOptions) -> tvm.IRModule:

@@ -30,10 +30,11 @@ class CompileError(NeuronError):
 
 
 class UnschedulableError(CompileError):
-    """No schedule takes an operator; `reason` is the message without the operator's name."""
+    """No schedule takes an operator; `operator` is its name in the model, `reason` the message without it."""
 
-    def __init__(self, message: str, reason: str = "") -> None:
+    def __init__(self, message: str, operator: str = "", reason: str = "") -> None:
         super().__init__(message)
+        self.operator = operator
         self.reason = reason or message
 
 

@@ -18,7 +18,7 @@ SMALL = (1, 3, 4, 8, 10, 20)
 def graph_of(model: onnx.ModelProto) -> Graph:
     """The blocks of a model that all runs on the NeuronCore."""
     mod, params = relay.frontend.from_onnx(model)
-    parts = partition(normalize(mod, params), byoc.scheduler(BuildOptions()))
+    parts = partition(normalize(mod, params), byoc.scheduler(BuildOptions(), {}))
     return legalise(parts.mod["neuron_0"])
 
 

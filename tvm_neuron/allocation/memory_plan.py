@@ -7,7 +7,7 @@ from tvm_neuron.allocation.layouts import bytes_on_chip, on_chip
 from tvm_neuron.allocation.place import Buffer, peak_bytes, place
 from tvm_neuron.allocation.regions import Box, box, grains, joined, source_maps, strips, whole
 from tvm_neuron.allocation.storage import OnChip
-from tvm_neuron.errors import CompileError
+from tvm_neuron.errors import CompileError, UnschedulableError
 from tvm_neuron.schedule.kernel import Contraction, Kernel, Product
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import Region
@@ -124,8 +124,8 @@ def _victim(buffers: list[Buffer], failed: Buffer, capacity: int) -> Tensor:
     alive = [b for b in buffers if isinstance(b.name, Tensor) and b.overlaps(failed)]
     if not alive:
         kernel = failed.name[0] if isinstance(failed.name, tuple) else None
-        who = f"{kernel.origins[0]}" if isinstance(kernel, Kernel) else str(failed.name)
-        raise CompileError(
-            f"{who} needs {failed.size} bytes of each SBUF partition at once; {capacity} are there for tensors"
-        )
+        reason = f"needs {failed.size} bytes of each SBUF partition at once; {capacity} are there for tensors"
+        if isinstance(kernel, Kernel):
+            raise UnschedulableError(f"{kernel.origins[0]} {reason}", kernel.origins[0].name, f"it {reason}")
+        raise CompileError(f"{failed.name} {reason}")
     return max(alive, key=lambda b: (b.size, b.last - b.first)).name  # type: ignore[return-value]

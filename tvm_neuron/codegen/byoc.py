@@ -1,7 +1,7 @@
 """The code generator that TVM's `RunCodegen` calls for functions with the attribute `Codegen = "neuron"`."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -12,10 +12,10 @@ from tvm import relax
 
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.codegen.precision import Precisions
-from tvm_neuron.errors import CompileError, NeuronError
+from tvm_neuron.errors import CompileError, NeuronError, UnschedulableError
 from tvm_neuron.frontend.origin import bindings_of, origin_of
 from tvm_neuron.hw import load_device
-from tvm_neuron.partition import Verdict
+from tvm_neuron.partition import Refusal, Verdict
 from tvm_neuron.partition.constraints import IsConstant
 from tvm_neuron.partition.plan import CanSchedule
 from tvm_neuron.runtime import MANIFEST_ENTRY, make_module
@@ -23,10 +23,14 @@ from tvm_neuron.runtime import MANIFEST_ENTRY, make_module
 
 @dataclass(frozen=True)
 class Compilation:
-    """What the code generator needs to know of the build it runs in."""
+    """What the code generator needs to know of the build it runs in, and what it could not schedule.
+
+    TVM passes on of an error no more than its class and message.
+    """
 
     options: BuildOptions = field(default_factory=BuildOptions)
     manifest: dict[str, Any] = field(default_factory=dict)
+    unschedulable: list[UnschedulableError] = field(default_factory=list)
 
 
 _current: ContextVar[Compilation | None] = ContextVar("tvm_neuron_compilation", default=None)
@@ -34,10 +38,15 @@ _current: ContextVar[Compilation | None] = ContextVar("tvm_neuron_compilation", 
 
 @contextmanager
 def compilation(value: Compilation) -> Iterator[None]:
-    """`RunCodegen` inside the `with` block compiles under `value`."""
+    """`RunCodegen` inside the `with` block compiles under `value`.
+
+    Raises the UnschedulableError with all that is known of it.
+    """
     token = _current.set(value)
     try:
         yield
+    except UnschedulableError as error:
+        raise value.unschedulable[-1] from error
     finally:
         _current.reset(token)
 
@@ -63,8 +72,11 @@ def encode_manifest(manifest: dict[str, Any]) -> bytes:
     return json.dumps(manifest, sort_keys=True).encode()
 
 
-def scheduler(options: BuildOptions) -> CanSchedule:
-    """What the partition asks of every call: can the code generator schedule its kernel on the chosen device?"""
+def scheduler(options: BuildOptions, refused: Mapping[str, str]) -> CanSchedule:
+    """What the partition asks of every call: can the code generator schedule its kernel on the chosen device?
+
+    `refused` has the reason for each operator, by name, of which it is known that it can't in its place.
+    """
     from tvm_neuron.codegen import function  # here, since it brings all schedules with it
     from tvm_neuron.codegen.capability import question
 
@@ -73,6 +85,8 @@ def scheduler(options: BuildOptions) -> CanSchedule:
 
     def ask(call: relax.Call, is_constant: IsConstant) -> Verdict:
         origin = origin_of(call)
+        if origin and origin.name in refused:
+            return Refusal(refused[origin.name])
         mode = options.precisions.mode_of(origin.name if origin else "")
         key = f"{mode} {question(call, is_constant)}"
         if key not in answers:
@@ -87,6 +101,9 @@ def _compile(func: relax.Function, symbol: str, device: Any, options: BuildOptio
 
     try:
         return function.compile_function(func, symbol, device, options)
+    except UnschedulableError as error:
+        (_current.get() or Compilation()).unschedulable.append(error)
+        raise
     except NeuronError:
         raise
     except Exception as error:

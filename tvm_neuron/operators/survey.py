@@ -37,7 +37,7 @@ class Found:
 def survey(options: BuildOptions | None = None, tried: Iterable[Sample] | None = None) -> tuple[Listing, Listing]:
     """The listings of ONNX and of Relax, the latter from what the ONNX samples become."""
     options = options or BuildOptions()
-    can_schedule = byoc.scheduler(options)
+    can_schedule = byoc.scheduler(options, {})
     in_onnx: list[Found] = []
     in_relax: list[Found] = []
     for sample in samples() if tried is None else tried:

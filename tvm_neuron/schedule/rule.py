@@ -62,4 +62,4 @@ def apply_rules(block: Block, rules: Sequence[Rule], context: Context) -> Kernel
             return found
         refusals.append(f"{rule.name}: {found.reason}")
     reason = f"no schedule for it on {context.device.name} ({'; '.join(refusals)})"
-    raise UnschedulableError(f"{block.origin}: {reason}", reason)
+    raise UnschedulableError(f"{block.origin}: {reason}", block.origin.name, reason)

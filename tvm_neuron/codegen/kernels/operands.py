@@ -28,7 +28,7 @@ def choose_operands(kernels: list[Kernel], precisions: Precisions, device: Devic
                     f"the PE array of {device.name} multiplies {' and '.join(MATMUL_DTYPES)}, and float32 is asked of "
                     f"it: take another precision than none, or a device that multiplies float32"
                 )
-                raise UnschedulableError(f"{origin}: {reason}", reason)
+                raise UnschedulableError(f"{origin}: {reason}", origin.name, reason)
             kernel = replace(kernel, root=replace(kernel.root, dtype=dtype))
         found.append(kernel)
     return found

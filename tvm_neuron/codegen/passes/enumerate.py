@@ -41,7 +41,7 @@ def _pieces(move: Block) -> list[Block]:
     pieces = [canonical(piece) for piece in islice(_cut(move), MAX_PIECES + 1)]
     if len(pieces) > MAX_PIECES:
         reason = f"it gathers from positions without order, in more than {MAX_PIECES} pieces"
-        raise UnschedulableError(f"{move.origin}: {reason}", reason)
+        raise UnschedulableError(f"{move.origin}: {reason}", move.origin.name, reason)
     return pieces
 
 
@@ -127,7 +127,7 @@ def _check_inside(move: Block, load: Load, at: int, values: Positions) -> None:
     outside = values[(values < 0) | (values >= limit)]
     if outside.size:
         reason = f"it reads element {outside[0]} of a dimension of {load.tensor.name} that has {limit}"
-        raise UnschedulableError(f"{move.origin}: {reason}", reason)
+        raise UnschedulableError(f"{move.origin}: {reason}", move.origin.name, reason)
 
 
 def _with_index(load: Load, at: int, index: Expr) -> Load:
