@@ -23,6 +23,7 @@ LIMITS = {"low": np.float32(-0.4), "high": np.float32(0.7)}
         (helper.make_node("Clip", ["x"], ["y"], min=-0.25, max=0.5), {}, 9),
         (helper.make_node("Pad", ["x", "p"], ["y"]), {"p": np.int64([0, 0, 1, 2, 0, 0, 3, 0])}, 18),
         (helper.make_node("Pad", ["x", "p", "v"], ["y"]), {"p": np.int64([0, 0, 1, 1] * 2), "v": np.float32(1.5)}, 18),
+        (helper.make_node("Slice", ["x"], ["y"], starts=[1, -4], ends=[9, 100], axes=[1, 3]), {}, 9),
         (helper.make_node("Tile", ["x", "r"], ["y"]), {"r": np.int64([1, 1, 2, 3])}, 18),
     ],
 )

@@ -139,7 +139,11 @@ def check_operators(model: onnx.ModelProto, opset: int) -> None:
     nodes = [*model.graph.node, *(node for function in model.functions for node in function.node)]
     unknown = sorted({n.op_type for n in _with_inner(nodes) if n.op_type not in known | own and not has_body(n, opset)})
     if unknown:
-        raise ModelError(f"the model holds operators that can't be imported: {', '.join(unknown)}")
+        raise ModelError(
+            f"the model holds operators that can't be imported: {', '.join(unknown)}. No converter knows them, and the "
+            f"ONNX standard has no body of simpler operators for them. Cut them off the model (onnx.utils.extract_model) "
+            f"and compute them outside, or define them as functions of the model"
+        )
 
 
 def _with_inner(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:

@@ -88,10 +88,35 @@ def _extreme_of_bool(node: Node, reduce: Any) -> relax.Expr | None:
     return relax.op.astype(found, "bool")
 
 
+def _slice(node: Node) -> relax.Expr | None:
+    """What operator sets before 10 give as attributes, as operands."""
+    if "starts" not in node.attrs:
+        return None
+    starts, ends = node.attrs["starts"], node.attrs["ends"]
+    axes = node.attrs.get("axes", tuple(range(len(starts))))
+    return _by_tvm(node, "Slice", [node.inputs[0], *(relax.const(list(v), "int64") for v in (starts, ends, axes))], {})
+
+
+def _max_unpool(node: Node) -> relax.Expr | None:
+    """To a given shape: zeros after what the pooling would have covered, which its positions count in."""
+    if node.given(2) is None:
+        return None
+    shape = node.constant(2)
+    covered = node.emit(_by_tvm(node, "MaxUnpool", [*node.inputs[:2], None], node.attrs))
+    sizes = [int(size) for size in covered.ty.shape]
+    if shape is None or any(wanted < size for wanted, size in zip(shape.tolist(), sizes, strict=True)):
+        found = "known at run time only" if shape is None else f"{shape.tolist()}"
+        raise ModelError(f"its output shape is {found}; only constant shapes from {sizes} on can be made")
+    pairs = [pad for wanted, size in zip(shape.tolist(), sizes, strict=True) for pad in (0, wanted - size)]
+    return relax.op.nn.pad(covered, pairs)
+
+
 CONVERTERS: dict[str, Converter] = {
     "ConvTranspose": _conv_transpose,
+    "MaxUnpool": _max_unpool,
     "NonMaxSuppression": _non_max_suppression,
     "ReduceMax": lambda node: _extreme_of_bool(node, relax.op.max),
     "ReduceMin": lambda node: _extreme_of_bool(node, relax.op.min),
+    "Slice": _slice,
     "TopK": _top_k,
 }
