@@ -20,25 +20,19 @@ from typing import Any
 import numpy as np
 import onnx
 import tvm
-from onnx import numpy_helper
 from onnx.backend.test.case.test_case import TestCase
-from onnx.backend.test.loader import load_model_tests
 from rich.console import Console
 from rich.table import Table
 
 import tvm_neuron
+from benchmarks.backend_cases import difference, load, select
 from tvm_neuron import relay
 from tvm_neuron.errors import NeuronError
 from tvm_neuron.frontend.onnx.checks import NeedsShapeError
 from tvm_neuron.frontend.onnx.needs import NeedsValueError
-from tvm_neuron.runtime.tensors import widened
 
-KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 MOST_SECONDS = 60
 _BATCH = 128
-# Products are rounded to bf16 (2^-9) and summed over up to some hundred terms; everything else is far closer.
-_DRAWN = {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
-TOLERANCE = 2e-2
 
 
 @dataclass(frozen=True)
@@ -53,12 +47,6 @@ class Outcome:
     on_cpu: int
     reason: str
     given: tuple[str, ...] = ()
-
-
-def select(wanted: Sequence[str] = ()) -> list[TestCase]:
-    """All cases, or those whose names contain one of `wanted`."""
-    cases = [case for kind in KINDS for case in load_model_tests(kind=kind)]
-    return [case for case in cases if not wanted or any(part in case.name for part in wanted)]
 
 
 def run_apart(cases: Sequence[TestCase], processes: int) -> Iterator[Outcome]:
@@ -95,7 +83,7 @@ def outcome(case: TestCase) -> Outcome:
     on_cpu, given = -1, Given()
     signal.alarm(MOST_SECONDS)
     try:
-        model, data_sets = _load(case)
+        model, data_sets = load(case)
         mod, params = _import(model, data_sets[0][0] if data_sets else (), given)
         library = relay.build(mod, target="neuron", params=params)
         on_cpu = len(tvm_neuron.report(library).placed("cpu"))
@@ -146,44 +134,16 @@ def _input_names(model: onnx.ModelProto) -> list[str]:
     return [value.name for value in model.graph.input if value.name not in initializers]
 
 
-def _load(case: TestCase) -> tuple[onnx.ModelProto, Sequence[tuple[Sequence[Any], Sequence[Any]]]]:
-    if case.model is not None:
-        return case.model, [tuple(map(_arrays, data)) for data in case.data_sets or ()]
-    folder = Path(case.model_dir)
-    sets = sorted(folder.glob("test_data_set_*"))
-    return onnx.load(folder / "model.onnx"), [(_tensors(each, "input"), _tensors(each, "output")) for each in sets]
-
-
-def _arrays(values: Sequence[Any]) -> list[Any]:
-    """Values of the suite's Python cases, which give those of dtypes that NumPy lacks as ONNX tensors."""
-    return [numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value for value in values]
-
-
-def _tensors(folder: Path, kind: str) -> list[np.ndarray]:
-    files = [folder / f"{kind}_{number}.pb" for number in range(len(list(folder.glob(f"{kind}_*.pb"))))]
-    return [numpy_helper.to_array(onnx.TensorProto.FromString(file.read_bytes())) for file in files]
-
-
 def _difference(
     library: Any, model: onnx.ModelProto, given: Given, inputs: Sequence[Any], outputs: Sequence[Any]
 ) -> str:
-    """What is wrong with the outputs, "" if nothing is."""
+    """What is wrong with what the library gives, "" if nothing is."""
     executor = relay.graph_executor.GraphModule(library["default"](tvm.cpu()))
     for name, value in zip(_input_names(model), inputs, strict=False):
         if name not in given.values:
             executor.set_input(name, np.asarray(value))
     executor.run()
-    for number, value in enumerate(outputs):
-        actual, expected = executor.get_output(number).numpy(), widened(np.asarray(value))
-        if (actual.shape, actual.dtype) != (expected.shape, expected.dtype):
-            return f"output {number} is {actual.dtype}{list(actual.shape)}, not {expected.dtype}{list(expected.shape)}"
-        if _DRAWN & {node.op_type for node in model.graph.node}:
-            continue  # the standard leaves the generator open, so only dtypes and shapes can be compared
-        a, b = actual.astype(np.float64), expected.astype(np.float64)
-        scale = np.abs(b[np.isfinite(b)]).max(initial=1e-3)
-        if not np.allclose(a, b, rtol=TOLERANCE, atol=TOLERANCE * scale, equal_nan=True):
-            return f"output {number} differs by up to {np.nanmax(np.abs(a - b))}"
-    return ""
+    return difference(model, [executor.get_output(number).numpy() for number in range(len(outputs))], outputs)
 
 
 def main() -> None:

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from benchmarks import conformance
+from benchmarks.backend_cases import select
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.filterwarnings("ignore")  # making onnx's cases warns of overflows that they mean
 
 
 def test_right_and_refused() -> None:
-    cases = conformance.select(["test_relu", "test_image_decoder_decode_bmp_rgb"])
+    cases = select(["test_relu", "test_image_decoder_decode_bmp_rgb"])
     found = {case.name: conformance.outcome(case) for case in cases}
     assert (found["test_relu"].result, found["test_relu"].on_cpu) == ("passed", 0)
     assert found["test_image_decoder_decode_bmp_rgb"].result == "refused"
@@ -25,7 +26,7 @@ def test_right_and_refused() -> None:
 
 
 def test_wrong() -> None:
-    (case,) = (case for case in conformance.select(["test_sigmoid"]) if case.name == "test_sigmoid")
+    (case,) = (case for case in select(["test_sigmoid"]) if case.name == "test_sigmoid")
     inputs, outputs = case.data_sets[0]
     changed = replace(case, data_sets=[(inputs, [np.asarray(outputs[0]) + 0.25])])
     outcome = conformance.outcome(changed)

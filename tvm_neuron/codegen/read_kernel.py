@@ -73,7 +73,8 @@ class _Reader:
         if not isinstance(init, Num):
             raise CompileError(f"{self.origin}: its reduction starts from no constant")
         start = init.value
-        if is_integer(output.dtype) and combine in ("max", "min"):  # the least or largest of its dtype, so that any value replaces it
+        if is_integer(output.dtype) and combine in ("max", "min"):
+            # the least or largest of its dtype, so that any value replaces it
             start = {"max": -inf, "min": inf}[combine]
         return Block(self.origin, axes, output, index, expr, combine, start)
 

@@ -141,8 +141,8 @@ def check_operators(model: onnx.ModelProto, opset: int) -> None:
     if unknown:
         raise ModelError(
             f"the model holds operators that can't be imported: {', '.join(unknown)}. No converter knows them, and the "
-            f"ONNX standard has no body of simpler operators for them. Cut them off the model (onnx.utils.extract_model) "
-            f"and compute them outside, or define them as functions of the model"
+            "ONNX standard has no body of simpler operators for them. Cut them off the model "
+            "(onnx.utils.extract_model) and compute them outside, or define them as functions of the model"
         )
 
 
