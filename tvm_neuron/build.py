@@ -8,9 +8,7 @@ from typing import Any
 import tvm
 from tvm import relax
 
-from tvm_neuron.codegen import byoc
-from tvm_neuron.codegen.cpu_reductions import CPU_REDUCTIONS
-from tvm_neuron.codegen.empty_constants import allocate_empty_constants
+from tvm_neuron.codegen import byoc, cpu
 from tvm_neuron.codegen.options import BuildOptions, build_options, current_options
 from tvm_neuron.codegen.worth import weigher
 from tvm_neuron.errors import CompileError, NeuronError, UnschedulableError
@@ -67,7 +65,7 @@ def lower(mod: tvm.IRModule, params: Params | None, options: BuildOptions) -> tv
     mod = normalize(mod, params)
     mod = place(mod, options)
     options.on_stage("compile the CPU parts")
-    return lower_cpu(mod)
+    return cpu.lower(mod)
 
 
 def place(mod: tvm.IRModule, options: BuildOptions) -> tvm.IRModule:
@@ -102,22 +100,6 @@ def run_codegen(parts: Partition, options: BuildOptions) -> tvm.IRModule:
         manifest = byoc.encode_manifest(described | {"subgraphs": []})
         mod = mod.with_attr("external_mods", [make_module({MANIFEST_ENTRY: manifest})])
     return mod
-
-
-def lower_cpu(mod: tvm.IRModule) -> tvm.IRModule:
-    """Relax's own passes for what stays on the CPU, with fusion, and constants folded."""
-    passes = [
-        relax.backend.DispatchSampling(),
-        relax.backend.DispatchSortScan(),
-        relax.transform.LegalizeOps(CPU_REDUCTIONS),
-        relax.transform.AnnotateTIROpPattern(),
-        relax.transform.FoldConstant(),
-        relax.transform.FuseOps(),
-        relax.transform.FuseTIR(),
-        allocate_empty_constants,
-        relax.pipeline.default_build_pipeline(),
-    ]
-    return tvm.transform.Sequential(passes)(mod)
 
 
 def describe(parts: Partition, options: BuildOptions) -> dict[str, Any]:

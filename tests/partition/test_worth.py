@@ -9,7 +9,9 @@ import pytest
 from onnx import helper
 from tvm import relax
 
+import tvm_neuron
 from tests.onnx_models import Arrays, make_model
+from tvm_neuron import relay
 from tvm_neuron.build import BuildOptions
 from tvm_neuron.codegen.worth import carry_time_us, weigher
 from tvm_neuron.frontend import from_onnx, normalize
@@ -118,3 +120,16 @@ def test_nothing_is_weighed_where_the_cpu_is_forbidden() -> None:
 
 def test_what_carrying_costs() -> None:
     assert carry_time_us(16_000_000, load_device("inf1")) == pytest.approx(10 + 1000)
+
+
+def test_the_user_may_keep_operators_on_the_cpu() -> None:
+    model = make_model(
+        [helper.make_node("Tanh", ["x"], ["t"], name="body/a"), helper.make_node("Tanh", ["t"], ["y"], name="head/b")],
+        {"x": [8, 8]},
+        ["y"],
+    )
+    mod, params = relay.frontend.from_onnx(model)
+    library = relay.build(mod, params=params, options=BuildOptions(on_cpu=("neck", "head/*")))
+    rows = {row.name: row for row in tvm_neuron.report(library).placement}
+    assert (rows["body/a"].where, rows["head/b"].where) == ("neuroncore", "cpu")
+    assert rows["head/b"].reason == "kept on the CPU: on_cpu has 'head/*'"

@@ -30,6 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="keep parts of at least N operators on the NeuronCore; without it they are weighed by the time they gain",
     )
+    parser.add_argument(
+        "--on-cpu",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="keep the operators whose names fit on the CPU: 'head/*'; may be given again",
+    )
     parser.add_argument("--must-compile", action="store_true", help="refuse operators on the CPU in a .so too")
     parser.add_argument(
         "--verbose",
@@ -62,6 +69,7 @@ def run(options: argparse.Namespace) -> None:
         chosen = BuildOptions(
             must_compile=options.must_compile or is_neff,
             minimum_segment_size=options.minimum_segment_size,
+            on_cpu=tuple(options.on_cpu),
             on_stage=on_stage,
             **precision.as_build_options(options),
         )

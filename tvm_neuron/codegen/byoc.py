@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 import tvm
@@ -85,9 +86,13 @@ def scheduler(options: BuildOptions, refused: Mapping[str, str]) -> CanSchedule:
 
     def ask(call: relax.Call, is_constant: IsConstant) -> Verdict:
         origin = origin_of(call)
-        if origin and origin.name in refused:
-            return Refusal(refused[origin.name])
-        mode = options.precisions.mode_of(origin.name if origin else "")
+        name = origin.name if origin else ""
+        if name in refused:
+            return Refusal(refused[name])
+        for pattern in options.on_cpu:
+            if fnmatchcase(name, pattern):
+                return Refusal(f"kept on the CPU: on_cpu has '{pattern}'")
+        mode = options.precisions.mode_of(name)
         key = f"{mode} {question(call, is_constant)}"
         if key not in answers:
             answers[key] = function.can_schedule(call, is_constant, device, Precisions(mode), options.fast_relayout)

@@ -22,8 +22,8 @@ class BuildOptions:
     data change places by DMA alone, which is slower. `saturate_infinity` clamps infinities to the largest numbers
     before arithmetic makes NaN of them. `must_compile` makes an operator on the CPU an error. `minimum_segment_size`
     keeps every part of at least so many operators on the NeuronCore and moves smaller ones beside CPU operators to the
-    CPU; without it, parts between CPU operators are weighed by the time they gain. `on_stage` is called with the name
-    of each stage as it begins.
+    CPU; without it, parts between CPU operators are weighed by the time they gain. `on_cpu` are patterns over
+    operators' names: what fits stays on the CPU. `on_stage` is called with the name of each stage as it begins.
 
     Raises:
         OptionError: there is no such precision.
@@ -36,6 +36,7 @@ class BuildOptions:
     saturate_infinity: bool = False
     must_compile: bool = False
     minimum_segment_size: int | None = None
+    on_cpu: tuple[str, ...] = ()
     on_stage: Callable[[str], None] = _ignore
 
     def to_dict(self) -> dict[str, Any]:
@@ -48,6 +49,7 @@ class BuildOptions:
             "saturate_infinity": self.saturate_infinity,
             "must_compile": self.must_compile,
             "minimum_segment_size": self.minimum_segment_size,
+            "on_cpu": list(self.on_cpu),
         }
 
     @property

@@ -8,6 +8,7 @@ import tvm_ffi
 from tvm_neuron.runtime.contents import manifest, neffs
 from tvm_neuron.runtime.crossing import register_errors
 from tvm_neuron.runtime.executor import Executor, factory
+from tvm_neuron.runtime.kernels import matmul
 from tvm_neuron.runtime.library import FACTORY_ENTRY, MANIFEST_ENTRY, load_library, make_module
 from tvm_neuron.runtime.program import load
 from tvm_neuron.runtime.report import report
@@ -19,3 +20,4 @@ load_library()
 register_errors()
 tvm_ffi.register_global_func("tvm_neuron.runtime.load", load, override=True)
 tvm_ffi.register_global_func("tvm_neuron.runtime.factory", factory, override=True)
+tvm_ffi.register_global_func("tvm_neuron.runtime.matmul", matmul, override=True)

@@ -5,7 +5,7 @@ import pytest
 import tvm
 from tvm import relax
 
-from tvm_neuron.build import lower_cpu
+from tvm_neuron.codegen import cpu
 
 
 @pytest.mark.parametrize("name", ["max", "min"])
@@ -21,7 +21,7 @@ def test_reductions(name: str, dtype: str, axis: list[int] | None, keepdims: boo
     with builder.function("main", [x]):
         builder.emit_func_output(builder.emit(getattr(relax.op, name)(x, axis, keepdims)))
     with tvm.target.Target("llvm"):
-        built = relax.build(lower_cpu(builder.get()), "llvm", relax_pipeline=None)
+        built = relax.build(cpu.lower(builder.get()), "llvm", relax_pipeline=None)
     found = relax.VirtualMachine(built, tvm.cpu())["main"](tvm.runtime.tensor(array)).numpy()
     expected = getattr(np, name)(array, axis=None if axis is None else tuple(axis), keepdims=keepdims)
     np.testing.assert_array_equal(found, expected)

@@ -1,4 +1,4 @@
-"""Kernels of max and min for the CPU that keep infinities.
+"""Kernels of max and min that keep infinities.
 
 TVM's own start from the largest finite number, so that the maximum of nothing but minus infinity (a masked row of
 attention) comes out as a finite number.
@@ -40,7 +40,7 @@ def _legalize(fold: Callable[[Any, Any], Any], start: str) -> Callable[[relax.Bl
     return legalize
 
 
-CPU_REDUCTIONS = {
+EXTREMES = {
     "relax.max": _legalize(lambda x, y: tirx.max(x, y), "-inf"),
     "relax.min": _legalize(lambda x, y: tirx.min(x, y), "inf"),
 }

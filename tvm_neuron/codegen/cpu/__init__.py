@@ -1,0 +1,5 @@
+"""What stays on the CPU: kernels that are scheduled, vectorised and parallel."""
+
+from tvm_neuron.codegen.cpu.lower import lower
+
+__all__ = ["lower"]

@@ -1,0 +1,24 @@
+"""The passes over what stays on the CPU, as a list: legalise, fold, fuse, and what the virtual machine needs."""
+
+import tvm
+from tvm import relax
+
+from tvm_neuron.codegen.cpu.empty_constants import allocate_empty_constants
+from tvm_neuron.codegen.cpu.extremes import EXTREMES
+from tvm_neuron.codegen.cpu.products import PRODUCTS
+
+
+def lower(mod: tvm.IRModule) -> tvm.IRModule:
+    """A module of operators and calls of Neuron subgraphs as what the virtual machine's code generator takes."""
+    passes = [
+        relax.backend.DispatchSampling(),
+        relax.backend.DispatchSortScan(),
+        relax.transform.LegalizeOps({**EXTREMES, **PRODUCTS}),
+        relax.transform.AnnotateTIROpPattern(),
+        relax.transform.FoldConstant(),
+        relax.transform.FuseOps(),
+        relax.transform.FuseTIR(),
+        allocate_empty_constants,
+        relax.pipeline.default_build_pipeline(),
+    ]
+    return tvm.transform.Sequential(passes)(mod)
