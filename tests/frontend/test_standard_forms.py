@@ -136,11 +136,12 @@ def test_resize_in_every_mode(data: st.DataObject) -> None:
         attributes |= {"antialias": draw(st.sampled_from([0, 1])), "exclude_outside": draw(st.sampled_from([0, 1]))}
     x = np.random.default_rng(draw(st.integers(0, 99))).normal(size=(1, 2, 5, 7)).astype(np.float32)
     new = [1, 2, draw(st.integers(2, 11)), draw(st.integers(2, 11))]
-    roi = np.float32([0, 0, 0.1, 0.2, 1, 1, 0.8, 1.1])
+    begin, end = [0.125, 0.1875], [0.8125, 1.125]  # exact in binary: halfway is halfway for everyone
+    roi = np.float32([0, 0, *begin, 1, 1, *end])
     is_crop = attributes["coordinate_transformation_mode"] == "tf_crop_and_resize"
     if is_crop:
         attributes["axes"] = [2, 3]
-        new, roi = new[2:], np.float32([0.1, 0.2, 0.8, 1.1])
+        new, roi = new[2:], np.float32([*begin, *end])
     node = helper.make_node("Resize", ["x", "roi", "", "s"], ["y"], **attributes)
     # Products are of bf16 operands: 2 ** -9 each, a few terms of up to twice the largest element.
     check(node, {"x": x}, {"roi": roi, "s": np.int64(new)}, 0 if mode == "nearest" else 2e-2)
