@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from functools import partial
 
-from tvm_neuron.allocation.layouts import bytes_on_chip, on_chip
+from tvm_neuron.allocation.layouts import aligned, bytes_on_chip, on_chip
 from tvm_neuron.allocation.place import Buffer, peak_bytes, place
 from tvm_neuron.allocation.regions import Box, box, grains, joined, source_maps, strips, whole
 from tvm_neuron.allocation.storage import OnChip
@@ -28,6 +28,7 @@ class MemoryPlan:
     strips: dict[Kernel, list[Region]] = field(default_factory=dict)
     base: int = 0
     peak_bytes_per_partition: int = 0
+    extent_bytes: int = 0  # from `base` to the end of the last buffer, in each partition
 
     def resident(self, tensor: Tensor) -> OnChip:
         """The storage of a tensor that lives in SBUF."""
@@ -81,6 +82,7 @@ def plan_memory(
         plan.offsets, failed = place(buffers, capacity)
         if failed is None:
             plan.peak_bytes_per_partition = peak_bytes(buffers)
+            plan.extent_bytes = aligned(max((plan.offsets[b.name] + b.size for b in buffers), default=0))
             return plan
         plan.in_dram.add(_victim(buffers, failed, capacity))
 

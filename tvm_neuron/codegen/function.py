@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from types import NoneType
-from typing import Any
 
 from tvm import relax
 
@@ -77,7 +76,7 @@ def compile_graph(graph: Graph, name: str, device: Device, options: BuildOptions
     in_dram = {tensor for k in kernels for tensor in (k.out, *k.sources()) if tensor.kind != "temp"}
     plan = plan_memory(kernels, partition_of, dtypes, in_dram, zones.tensors_at, zones.tensors_bytes)
     options.on_stage(f"{name}: emit")
-    program, weights = _emit(graph, kernels, plan, zones, device)
+    program, builder = _emit(graph, kernels, plan, zones, device)
     options.on_stage(f"{name}: synchronise")
     program = synchronise(program, device)
     options.on_stage(f"{name}: check")
@@ -87,12 +86,12 @@ def compile_graph(graph: Graph, name: str, device: Device, options: BuildOptions
         name=name,
         program=program,
         device=device,
-        weights=weights,
+        weights=builder.arrays,
         inputs=inputs,
         outputs=outputs,
         options=options.to_dict(),
         compiler_version=VERSION,
-        memory=_memory_report(program, plan, zones, device),
+        memory=_memory_report(program, plan, zones, builder.weights, device),
     )
 
 
@@ -115,10 +114,8 @@ class Zones:
     reduced_bytes: int
     positions_at: int
     positions_bytes: int
-    weights_at: int
-    weights_bytes: int
     tensors_at: int
-    tensors_bytes: int
+    tensors_bytes: int  # at most: what tensors leave is memory for weights, so that these come well before their use
 
 
 def _zones(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> Zones:
@@ -128,16 +125,17 @@ def _zones(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Devic
     reduced = 2 * 4 * MAX_TILE_ELEMS
     weights = weights_bytes(device)
     positions = zone_bytes(kernels)
-    sizes = [vectors, scratch, reduced, positions, weights]
-    starts = [sum(sizes[:i]) for i in range(6)]
-    if starts[5] >= device.sbuf_bytes_per_partition:
+    sizes = [vectors, scratch, reduced, positions]
+    starts = [sum(sizes[:i]) for i in range(5)]
+    least = starts[4] + weights
+    if least >= device.sbuf_bytes_per_partition:
         raise CompileError(
             f"{device.name} has {device.sbuf_bytes_per_partition} bytes in each SBUF partition; constants, temporaries "
-            f"and weights alone take {starts[5]}: describe a device with a larger SBUF"
+            f"and weights alone take {least}: describe a device with a larger SBUF"
         )
     return Zones(
-        starts[1], scratch, starts[2], reduced, starts[3], positions, starts[4], weights, starts[5],
-        device.sbuf_bytes_per_partition - starts[5],
+        starts[1], scratch, starts[2], reduced, starts[3], positions, starts[4],
+        device.sbuf_bytes_per_partition - least,
     )  # fmt: skip
 
 
@@ -157,10 +155,12 @@ def _single(found: list[tuple[int, int, int]]) -> list[int]:
 
 def _emit(
     graph: Graph, kernels: list[Kernel], plan: MemoryPlan, zones: Zones, device: Device
-) -> tuple[Program, dict[str, Any]]:
+) -> tuple[Program, Builder]:
+    weights_at = zones.tensors_at + plan.extent_bytes
     builder = Builder(
         device, 0, Ring(zones.scratch_at, zones.scratch_bytes), Ring(zones.reduced_at, zones.reduced_bytes),
-        Ring(zones.positions_at, zones.positions_bytes), Ring(zones.weights_at, zones.weights_bytes),
+        Ring(zones.positions_at, zones.positions_bytes),
+        Ring(weights_at, device.sbuf_bytes_per_partition - weights_at),
     )  # fmt: skip
     emitter = Emitter(builder, plan, device, _dram_tensors(graph, kernels, plan, builder))
     for kernel in kernels:
@@ -171,7 +171,7 @@ def _emit(
             load_positions(emitter, kernel)
             _EMIT[type(kernel.root)](emitter, kernel)
     body = [*_load_vectors(builder), *builder.body]
-    return Program(tuple(builder.tensors), tuple(builder.origins), tuple(body)), builder.arrays
+    return Program(tuple(builder.tensors), tuple(builder.origins), tuple(body)), builder
 
 
 def _dram_tensors(
@@ -205,11 +205,13 @@ def _load_vectors(builder: Builder) -> list[Node]:
     return [DmaCopy(target=target, source=source, ring=LOAD_QUEUE)]
 
 
-def _memory_report(program: Program, plan: MemoryPlan, zones: Zones, device: Device) -> dict[str, int]:
+def _memory_report(
+    program: Program, plan: MemoryPlan, zones: Zones, weights: Ring, device: Device
+) -> dict[str, int]:
     def total(kind: str) -> int:
         return sum(tensor.size_bytes for tensor in program.tensors if tensor.kind == kind)
 
-    used = zones.tensors_at + plan.peak_bytes_per_partition
+    used = zones.tensors_at + plan.extent_bytes + weights.used
     return {
         "weights": total("weight"),
         "activations": plan.peak_bytes_per_partition * device.partitions,

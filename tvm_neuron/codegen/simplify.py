@@ -11,6 +11,7 @@ from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operan
 from tvm_neuron.codegen.kernels.pack import pack_depth
 from tvm_neuron.codegen.kernels.split_depth import split_depth
 from tvm_neuron.codegen.kernels.tables import move_tables
+from tvm_neuron.codegen.passes.after_moves import scale_after_moves
 from tvm_neuron.codegen.passes.batches import split_batches
 from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.enumerate import enumerate_indices
@@ -20,6 +21,7 @@ from tvm_neuron.codegen.passes.moves import read_through, write_products_through
 from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.passes.pieces import cut_pieces
 from tvm_neuron.codegen.passes.reductions import split_reductions
+from tvm_neuron.codegen.passes.row_values import subtract_as_add
 from tvm_neuron.codegen.precision import DEFAULT, Precisions
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Expr, Index, Load, Num, rewrite
@@ -49,12 +51,14 @@ def make_kernels(
     graph.blocks = [canonical(block) for block in graph.blocks]
     enumerate_indices(graph)
     split_reductions(graph)
+    subtract_as_add(graph)
     write_products_through(graph)
     read_through(graph)
     sum_through_padding(graph)
     pad_in_order(graph)
     split_batches(graph, device)
     partition_of = assign_partitions(graph)
+    scale_after_moves(graph, partition_of)
     write_through(graph, partition_of, PARTITION_START_STEP)
     context = Context(device, partition_of)
     kernels = fuse([apply_rules(block, rules, context) for block in graph.blocks])

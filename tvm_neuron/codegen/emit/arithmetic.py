@@ -63,10 +63,19 @@ class Arithmetic:
                         scalar1=float(high), op0="max", op1="min", reverse=0,
                     )
                 )  # fmt: skip
+            case Apply("multiply", (left, right)) if left == right:
+                self._affine("square", left, result)
             case Apply("max", (inner, Num(0.0))) | Apply("max", (Num(0.0), inner)):
                 self._affine("relu", inner, result)
             case Apply(op, (inner,)) if op in ACTIVATION:
                 self._affine(op, inner, result)
+            case Apply(op1, (Apply(op0, (inner, low)), high)) if self._is_two_steps(op0, op1, low, high):
+                self.builder.emit(
+                    TensorScalar(
+                        result=result, source=_spread(self._tile(inner), result.dims), scalar0=self._operand(low),
+                        scalar1=self._operand(high), op0=op0, op1=op1, reverse=0,
+                    )
+                )  # fmt: skip
             case Apply("add" | "multiply", (_, right)) if self._is_scalar(right):
                 self._affine("copy", expr, result)
             case Apply(op, (left, right)) if op in ALU:
@@ -82,6 +91,11 @@ class Arithmetic:
                 raise CompileError(f"no engine of a NeuronCore computes '{op}'")
             case _:
                 raise CompileError(f"{expr} is no value of a tile")
+
+    def _is_two_steps(self, op0: str, op1: str, low: Expr, high: Expr) -> bool:
+        """Whether POOL does both at once; ACT takes a scale and then a shift."""
+        both = op0 in ALU and op1 in ALU and (op0, op1) != ("multiply", "add")
+        return both and self._is_scalar(low) and self._is_scalar(high)
 
     def _operand(self, expr: Expr) -> Operand:
         """Where the value of the expression lies: an immediate, a load's own tile, or a new temporary."""

@@ -23,6 +23,7 @@ class Ring:
         self.base = base
         self.capacity = capacity
         self.next = 0
+        self.used = 0  # bytes that were ever handed out
 
     def take(self, size: int) -> int:
         """Byte offset of the next `size` bytes."""
@@ -31,6 +32,7 @@ class Ring:
         if at + size > self.capacity:
             at = 0
         self.next = at + size
+        self.used = max(self.used, self.next)
         return self.base + at
 
 

@@ -28,7 +28,7 @@ from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, runs
 
 MAX_COPY_FREE_AXES = 3
-WEIGHTS_QUEUE, LOAD_QUEUE, STORE_QUEUE, MOVE_QUEUE = 0, 1, 2, 3
+LOAD_QUEUE, STORE_QUEUE, MOVE_QUEUE, WEIGHTS_QUEUE = 0, 1, 2, 3  # of those ready at once the first goes first
 
 
 @dataclass

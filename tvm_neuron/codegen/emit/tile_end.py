@@ -47,7 +47,7 @@ class TileEnd:
 
     def _is_whole(self, tile: Tile) -> bool:
         """Whether the tile moves along free axes, rather than having one value for each partition."""
-        return len(tile.dims) == len(self.kernel.free) and any(step for step, _ in tile.dims)
+        return len(tile.dims) == len(self.kernel.free) and any(step and count > 1 for step, count in tile.dims)
 
     def _operand(self, load: Load) -> Tile:
         kernel = self.kernel

@@ -10,9 +10,10 @@ from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
 from tvm_neuron.codegen.emit.nests import nests
 from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.codegen.emit.tile_end import TileEnd
+from tvm_neuron.hw import Device
 from tvm_neuron.isa import TensorReduce
 from tvm_neuron.isa.tile import MAX_FREE_DIMS
-from tvm_neuron.schedule.expr import Axis
+from tvm_neuron.schedule.expr import Axis, axes_of
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction, is_read_backward
 from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, contiguous, runs, segments, tile_sizes
@@ -31,7 +32,7 @@ def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
     firsts = partition_firsts(kernel, emitter.plan.partition_of, emitter.plan.in_dram)
     for slot, region in enumerate(emitter.plan.strips[kernel]):
         with emitter.staging(kernel, region, slot):
-            sizes = _sizes(kernel, root, region)
+            sizes = _sizes(kernel, root, region, emitter.device)
             for run in runs(kernel.channel.extent, firsts):
                 cuts: list[list[Segment]] = [[run]] + [segments(*region[axis], sizes[axis]) for axis in kernel.free]
                 strides = [PARTITIONS, *(None for _ in kernel.free)]
@@ -43,13 +44,22 @@ def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
                         _emit_reduction(emitter, kernel, root, spans, end, loops)
 
 
-def _sizes(kernel: Kernel, root: Reduction | None, region: Region) -> dict[Axis, int]:
-    """Tile sizes; an access pattern has room for only so many dimensions, and goes forwards: other axes get loops."""
+def _sizes(kernel: Kernel, root: Reduction | None, region: Region, device: Device) -> dict[Axis, int]:
+    """Tile sizes; an access pattern has room for only so many dimensions, and goes forwards: other axes get loops.
+
+    So do axes along which an operand changes that is the same along the innermost one: in each of their steps it is one
+    value for each partition, which engines take on the way.
+    """
     dims = MAX_FREE_DIMS - (len(root.axes) if root else 0)
     sizes = tile_sizes(kernel.free, region, MAX_TILE_ELEMS)
     for place, axis in enumerate(kernel.free):
         if place < len(kernel.free) - dims or is_read_backward(kernel, axis):
             sizes[axis] = 1
+    inner = next((axis for axis in reversed(kernel.free) if sizes[axis] > 1), None)
+    if inner is not None and root is None and sizes[inner] >= device.elementwise_min_cycles:
+        by_row = [set(axes_of(load)) for load in kernel.operand_loads()]
+        stepped = {axis for axes in by_row if inner not in axes for axis in axes}
+        sizes |= {axis: 1 for axis in sizes if axis in stepped}
     return sizes
 
 
