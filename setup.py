@@ -30,6 +30,7 @@ INSTALL_REQUIRES = [
     "numpy>=2.1",  # the hardware model's arithmetic, and constant folding
     "onnx>=1.20",  # reads the models; its package also holds the light networks of the demo
     "rich>=13",  # progress and tables of the command line and the demo
+    "shtab>=1.7",  # the shells' completion of neuron-cc's words
 ]
 
 DEV_REQUIRES = [

@@ -20,7 +20,7 @@ from tvm_neuron.partition.naming import output_names
 from tvm_neuron.partition.plan import Plan
 from tvm_neuron.runtime import MANIFEST_ENTRY, VERSION, make_module
 
-__all__ = ["BuildOptions", "build", "build_options", "lower"]
+__all__ = ["BuildOptions", "build", "build_options", "lower", "placed"]
 
 HOST = {"kind": "llvm"}
 """The target of the CPU parts. Without `mcpu`: TVM's kernels get slower with it."""
@@ -66,6 +66,17 @@ def lower(mod: tvm.IRModule, params: Params | None, options: BuildOptions) -> tv
     mod = place(mod, options)
     options.on_stage("compile the CPU parts")
     return cpu.lower(mod)
+
+
+def placed(mod: tvm.IRModule, params: Params | None, options: BuildOptions) -> Partition:
+    """Where the operators of an imported module would run: all of `build` that precedes compiling.
+
+    Raises ModelError (bad params), DeviceError (unknown device).
+    """
+    with _naming_stages(options) as options, tvm.target.Target(HOST):
+        load_device(options.device)
+        options.on_stage("partition")
+        return partition(normalize(mod, params), byoc.scheduler(options, {}), weigher(options))
 
 
 def place(mod: tvm.IRModule, options: BuildOptions) -> tvm.IRModule:

@@ -9,13 +9,27 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
+import shtab
+
 from tvm_neuron import neff
+from tvm_neuron.cli import check_model, disassemble, info, list_operators, report, run
 from tvm_neuron.cli import compile as compile_command
-from tvm_neuron.cli import disassemble, info, list_operators, report, run
 from tvm_neuron.errors import NeuronError
 from tvm_neuron.runtime import VERSION
 
-COMMANDS = (compile_command, run, report, info, disassemble, list_operators)
+COMMANDS = (check_model, compile_command, run, report, info, disassemble, list_operators)
+_EPILOG = """\
+exit codes: 0 done; 1 refused, with the reason on stderr; 2 wrong use of the command line; 130 interrupted
+
+first steps:
+  neuron-cc check-model model.onnx            where would its operators run, and why?
+  neuron-cc compile model.onnx --output m.so  compile it
+  neuron-cc report m.so                       how long does it take, and where does the time go?
+  neuron-cc run m.so --input x.npz --output y.npz
+
+completion of words by the shell: eval "$(neuron-cc --print-completion bash)" (or zsh, tcsh)
+"""
+
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,14 +66,19 @@ def _came_through_tvm(error: RuntimeError) -> bool:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="neuron-cc", description="Compile models for NeuronCores; run and inspect them."
-    )
+        prog="neuron-cc", description="Compile models for NeuronCores; run and inspect them.", epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    shtab.add_argument_to(parser, "--print-completion", help="print a script that lets a shell complete words")
     parser.add_argument("-V", "--version", action="version", version=_versions())
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for command in COMMANDS:
-        words = (command.__doc__ or "").strip()
-        summary = words.split("\n")[0].partition(": ")[2]
-        own = commands.add_parser(command.NAME, help=summary, description=summary)
+        summary, _, more = (command.__doc__ or "").strip().partition("\n")
+        summary = summary.partition(": ")[2]
+        own = commands.add_parser(
+            command.NAME, help=summary, description=summary, epilog=more.strip(),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
         command.add_arguments(own)
         own.set_defaults(run=command.run)
     return parser

@@ -1,4 +1,8 @@
-"""--fp32-cast, --fast-math and --fp32-cast-of: what float32 becomes, in the words of the original command line."""
+"""What float32 becomes, in the words of the original command lines.
+
+neuron-cc's --fp32-cast and --fast-math, neuronx-cc's --auto-cast and --auto-cast-type; --fp32-cast-of for single
+operators.
+"""
 
 import argparse
 from collections.abc import Sequence
@@ -21,9 +25,14 @@ _FAST_MATH = {
 }
 """What each word says of (float32's precision, rounding where data change places); None: nothing."""
 _WHOLE = ("all", "none")
+_AUTO_CAST = {
+    ("none", "bf16"): "none", ("none", "fp16"): "none",
+    ("matmult", "bf16"): "matmult-bf16", ("matmult", "fp16"): "matmult-fp16",
+    ("all", "bf16"): "all", ("all", "fp16"): "all-fp16",
+}  # fmt: skip
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse._ActionsContainer) -> None:
     """The arguments about precision."""
     parser.add_argument(
         "--fp32-cast",
@@ -38,6 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="WORD",
         help=f"the same and more in several words: {', '.join(_FAST_MATH)}; --fp32-cast overrides it",
     )
+    parser.add_argument(
+        "--auto-cast",
+        choices=["none", "matmult", "all"],
+        help="neuronx-cc's word for --fp32-cast, with --auto-cast-type bf16 (default) or fp16",
+    )
+    parser.add_argument("--auto-cast-type", choices=["bf16", "fp16", "tf32", "fp8_e4m3"], help=argparse.SUPPRESS)
     parser.add_argument(
         "--fp32-cast-of",
         action="append",
@@ -60,7 +75,7 @@ def as_build_options(options: argparse.Namespace) -> dict[str, Any]:
     """
     cast, relayout = _fast_math(options.fast_math or ["all"])
     return {
-        "fp32_cast": options.fp32_cast or cast,
+        "fp32_cast": _auto_cast(options) or options.fp32_cast or cast,
         "fp32_cast_of": dict(map(_rule, options.fp32_cast_of)),
         "fast_relayout": relayout,
         "saturate_infinity": options.enable_saturate_infinity,
@@ -79,6 +94,17 @@ def _fast_math(words: Sequence[str]) -> tuple[str, bool]:
     cast = _FAST_MATH[casts[0]][0] if casts else cast
     relayout = _FAST_MATH[relayouts[0]][1] if relayouts else relayout
     return str(cast), bool(relayout)
+
+
+def _auto_cast(options: argparse.Namespace) -> str | None:
+    if options.auto_cast is None and options.auto_cast_type is None:
+        return None
+    if options.fp32_cast or options.fast_math:
+        raise OptionError("--auto-cast says what --fp32-cast and --fast-math say: give one of them")
+    kind = options.auto_cast_type or "bf16"
+    if kind not in ("bf16", "fp16"):
+        raise OptionError(f"--auto-cast-type {kind}: the modelled PE array multiplies bf16 and fp16; take one of these")
+    return _AUTO_CAST[options.auto_cast or "matmult", kind]
 
 
 def _rule(text: str) -> tuple[str, str]:
