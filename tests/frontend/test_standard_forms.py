@@ -228,19 +228,6 @@ def test_transposed_convolutions_to_a_shape(auto_pad: str, output_shape: list[in
     np.testing.assert_allclose(actual, expected, atol=2e-2 * np.abs(expected).max())  # products of bf16
 
 
-@pytest.mark.parametrize("limits", [{"s": 0.0}, {"i": 0.5, "s": 0.0}, {"i": 1 / 3, "s": 0.2}])
-def test_boxes_that_overlap_more_than_the_threshold_go(limits: dict[str, float]) -> None:
-    rng = np.random.default_rng(11)
-    corner, size = rng.integers(0, 6, (1, 12, 2)), rng.integers(1, 5, (1, 12, 2))
-    inputs = {"b": np.concatenate([corner, corner + size], -1).astype(np.float32)}
-    inputs["p"] = rng.uniform(-0.5, 1, (1, 2, 12)).astype(np.float32)
-    constants = {"n": np.int64([5])} | {name: np.float32([value]) for name, value in limits.items()}
-    node = helper.make_node("NonMaxSuppression", ["b", "p", *(n if n in constants else "" for n in "nis")], ["y"])
-    model = made(node, inputs, constants, opset=19)
-    (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, inputs)
-    np.testing.assert_array_equal(compiled(model, inputs)[0], expected)
-
-
 @pytest.mark.parametrize("dtype", ["uint16", "uint32", "uint64"])
 @pytest.mark.parametrize("largest", [0, 1])
 def test_unsigned_numbers_are_ranked(dtype: str, largest: int) -> None:
@@ -254,10 +241,3 @@ def test_extremes_of_truth_values(op: str, axes: list[int] | None) -> None:
     x = np.random.default_rng(13).integers(0, 2, (2, 3, 4)).astype(bool)
     constants = {"a": np.int64(axes)} if axes else {}
     check(helper.make_node(op, ["x", "a"] if axes else ["x"], ["y"], keepdims=0), {"x": x}, constants)
-
-
-def test_negative_scores_are_refused() -> None:
-    inputs = {"b": np.zeros((1, 3, 4), np.float32), "p": np.zeros((1, 1, 3), np.float32)}
-    node = helper.make_node("NonMaxSuppression", ["b", "p", "n"], ["y"])
-    with pytest.raises(ModelError, match="it keeps negative scores, which TVM's kernel ranks wrongly"):
-        relay.frontend.from_onnx(made(node, inputs, {"n": np.int64([2])}))

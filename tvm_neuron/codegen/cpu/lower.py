@@ -6,6 +6,7 @@ from tvm import relax
 from tvm_neuron.codegen.cpu.empty_constants import allocate_empty_constants
 from tvm_neuron.codegen.cpu.extremes import EXTREMES
 from tvm_neuron.codegen.cpu.products import PRODUCTS
+from tvm_neuron.codegen.cpu.suppression import SUPPRESSION
 
 
 def lower(mod: tvm.IRModule) -> tvm.IRModule:
@@ -13,7 +14,7 @@ def lower(mod: tvm.IRModule) -> tvm.IRModule:
     passes = [
         relax.backend.DispatchSampling(),
         relax.backend.DispatchSortScan(),
-        relax.transform.LegalizeOps({**EXTREMES, **PRODUCTS}),
+        relax.transform.LegalizeOps({**EXTREMES, **PRODUCTS, **SUPPRESSION}),
         relax.transform.AnnotateTIROpPattern(),
         relax.transform.FoldConstant(),
         relax.transform.FuseOps(),

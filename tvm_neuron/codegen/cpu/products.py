@@ -5,8 +5,8 @@ A BLAS chooses its kernels on the machine that it runs on, so a library that was
 
 from math import prod
 
+import tvm
 from tvm import relax, tirx
-from tvm.relax.transform.legalize_ops.linear_algebra import _matmul as _by_loops
 
 FEW_PRODUCTS = 1 << 14
 """Loops take no longer for these than a call of the runtime's function, about 10 us."""
@@ -16,7 +16,7 @@ def _matmul(bb: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
     dtypes = {str(expr.ty.dtype) for expr in (call, *call.args)}
     is_taken = len(dtypes) == 1 and dtypes <= {"float32", "float64"} and isinstance(call.ty.shape, relax.ShapeExpr)
     if not is_taken or _is_small(call):
-        return _by_loops(bb, call)
+        return tvm.ir.Op.get("relax.matmul").get_attr("FLegalize")(bb, call)
     return relax.call_dps_packed("tvm_neuron.runtime.matmul", relax.Tuple(call.args), call.ty)
 
 

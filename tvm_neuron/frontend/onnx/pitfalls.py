@@ -31,14 +31,8 @@ def _one_output(node: onnx.NodeProto, _known: KnownValue) -> str:
     return f"its further output '{extra[0]}' is used" if extra else ""
 
 
-def _constant_limits(node: onnx.NodeProto, known: KnownValue) -> str:
-    given = [node.input[at] for at in (2, 3, 4) if at < len(node.input) and node.input[at]]
-    return "" if all(known(name) is not None for name in given) else "its limits are known at run time only"
-
-
 _PITFALLS: Mapping[str, Check] = {
     "LayerNormalization": _one_output,
-    "NonMaxSuppression": _constant_limits,
     "RoiAlign": _attribute_is("mode", lambda mode: mode != b"max", b"avg", "its mode is max"),
 }  # fmt: skip
 

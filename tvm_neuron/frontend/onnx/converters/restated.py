@@ -15,24 +15,6 @@ def _by_tvm(node: Node, op: str, inputs: list[Any], attrs: dict[str, Any]) -> re
     return _get_convert_map()[op].get_converter(node.opset)(node.bb, onnx_input(inputs), named, [{}, {}])
 
 
-def _non_max_suppression(node: Node) -> relax.Expr | None:
-    """Boxes are left out above the threshold, which is 0 by default; TVM leaves them out from it on."""
-    limits = [node.constant(at) for at in (2, 3, 4)]
-    if any(node.given(at) is not None and limits[at - 2] is None for at in (2, 3, 4)):
-        return None
-    most, overlap, least = (None if limit is None else limit.reshape(()) for limit in limits)
-    next_up = np.nextafter(np.float32(0 if overlap is None else overlap), np.float32(np.inf))
-    above = max(next_up, np.finfo(np.float32).tiny)  # what is smaller counts as 0
-    if least is None or least < 0:
-        raise ModelError("it keeps negative scores, which TVM's kernel ranks wrongly; give a score_threshold from 0 on")
-    restated = [
-        relax.const(0 if most is None else int(most), "int64"),
-        relax.const(float(above), "float32"),
-        relax.const(float(least), "float32"),
-    ]
-    return _by_tvm(node, "NonMaxSuppression", [*node.inputs[:2], *restated], node.attrs)
-
-
 def _conv_transpose(node: Node) -> relax.Expr | None:
     """`output_shape` as the pads that give it."""
     if not node.attrs.get("output_shape"):
@@ -114,7 +96,6 @@ def _max_unpool(node: Node) -> relax.Expr | None:
 CONVERTERS: dict[str, Converter] = {
     "ConvTranspose": _conv_transpose,
     "MaxUnpool": _max_unpool,
-    "NonMaxSuppression": _non_max_suppression,
     "ReduceMax": lambda node: _extreme_of_bool(node, relax.op.max),
     "ReduceMin": lambda node: _extreme_of_bool(node, relax.op.min),
     "Slice": _slice,

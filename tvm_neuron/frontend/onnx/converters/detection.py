@@ -1,0 +1,39 @@
+"""NonMaxSuppression: the limits as numbers, which may be known at run time only; boxes by their corners."""
+
+import math
+
+from tvm import relax
+
+from tvm_neuron.frontend.onnx.converters.converter import Converter, Node
+
+
+def _non_max_suppression(node: Node) -> relax.Expr:
+    """Rows (batch, class, box); Relax's operator takes NaN as the limit below which no score falls."""
+    boxes = _corners(node) if node.attrs.get("center_point_box", 0) else node.inputs[0]
+    limits = [_number(node, 2, 0, "int64"), _number(node, 3, 0.0, "float32"), _number(node, 4, math.nan, "float32")]
+    found = relax.op.vision.all_class_non_max_suppression(boxes, node.inputs[1], *limits, output_format="onnx")
+    return node.bb.emit(relax.TupleGetItem(node.bb.emit(found), 0))
+
+
+def _number(node: Node, position: int, default: float, dtype: str) -> relax.Expr:
+    given, known = node.given(position), node.constant(position)
+    if known is not None:
+        return relax.const(known.reshape(()), dtype)
+    return relax.const(default, dtype) if given is None else node.emit(relax.op.reshape(given, ()))
+
+
+def _corners(node: Node) -> relax.Expr:
+    """(x, y, width, height) around the centre as (y, x, y, x) of two corners."""
+    x, y, width, height = (
+        node.emit(relax.op.strided_slice(node.inputs[0], [2], [part], [part + 1])) for part in range(4)
+    )
+    two = relax.const(2, node.dtype())
+    half = [node.emit(relax.op.divide(size, two)) for size in (height, width)]
+    low, high = (
+        [node.emit(move(centre, by)) for centre, by in zip((y, x), half, strict=True)]
+        for move in (relax.op.subtract, relax.op.add)
+    )
+    return node.emit(relax.op.concat([*low, *high], 2))
+
+
+CONVERTERS: dict[str, Converter] = {"NonMaxSuppression": _non_max_suppression}
