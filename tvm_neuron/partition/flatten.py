@@ -1,6 +1,6 @@
 """A subgraph as the code generator reads it: one dataflow block of plain calls, constants and their folding inside."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import tvm
@@ -11,17 +11,31 @@ from tvm_neuron.partition.substitute import Values, substitute, used_vars
 from tvm_neuron.partition.table import ORIGIN_ATTR
 
 
+class _Names:
+    """Names in use. TVM gives several variables one name, in unrolled networks thousands: each has its own count."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._used = dict.fromkeys(taken, 0)
+
+    def unique(self, name: str) -> str:
+        """`name`, numbered if it is taken; it is taken from now on."""
+        found = name
+        while found in self._used:
+            self._used[name] += 1
+            found = f"{name}_{self._used[name]}"
+        self._used[found] = 0
+        return found
+
+
 @dataclass
 class _Block:
     """The bindings being written, and what each variable of the old functions stands for."""
 
     bindings: list[relax.Binding] = field(default_factory=list)
-    names: set[str] = field(default_factory=set)
+    names: _Names = field(default_factory=_Names)
 
     def emit(self, value: relax.Expr, name: str) -> relax.Var:
-        unique = _unique(name, self.names)
-        self.names.add(unique)
-        var = relax.DataflowVar(unique, value.ty)
+        var = relax.DataflowVar(self.names.unique(name), value.ty)
         self.bindings.append(relax.VarBinding(var, value))
         return var
 
@@ -39,11 +53,6 @@ class _Block:
         if binding.var.same_as(old):
             return relax.VarBinding(new, binding.value)
         return relax.VarBinding(binding.var, substitute(binding.value, {old: new}))
-
-
-def _unique(name: str, taken: Collection[str]) -> str:
-    """`name`, numbered if it is taken: TVM gives several variables one name."""
-    return next(text for text in (name, *(f"{name}_{i}" for i in range(1, len(taken) + 2))) if text not in taken)
 
 
 @dataclass(frozen=True)
@@ -71,13 +80,13 @@ def flatten(
     values: Values = {}
     params: list[relax.Var] = []
     passed: list[relax.Var] = []
+    names = _Names(outputs)
     sunk: Values = dict(constants)
     for param, arg in zip(func.params, args, strict=True):
         if arg in constants or arg in chains:
             values[param] = _sink(arg, chains, sunk, block)
         else:
-            taken = {*outputs, *(other.name for other in params)}
-            values[param] = var = relax.Var(_unique(arg.name, taken), param.ty)
+            values[param] = var = relax.Var(names.unique(arg.name), param.ty)
             params.append(var)
             passed.append(arg)
     _inline(func, values, block)

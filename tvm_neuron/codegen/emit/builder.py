@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,8 @@ class Builder:
         self.weights = weights
         self.tensors: list[DramTensor] = []
         self.arrays: dict[str, NDArray[Any]] = {}
+        self._serials: dict[str, int] = {}
+        self._alike: dict[tuple[tuple[int, ...], str, int], list[int]] = {}
         self.origins: dict[Origin, int] = {}
         self.origin = 0
         self._levels: list[list[Node]] = [[]]
@@ -83,20 +86,26 @@ class Builder:
         """Appends the instruction, marked with the current origin."""
         self._levels[-1].append(instruction.replace(origin=self.origin))
 
-    def add_tensor(self, tensor: DramTensor, array: NDArray[Any] | None = None) -> int:
-        """A new DRAM tensor's index; a weight comes with its values."""
-        name, serial = tensor.name, 1
-        while any(other.name == name for other in self.tensors):
-            serial += 1
-            name = f"{tensor.name}.{serial}"
+    def add_tensor(self, tensor: DramTensor) -> int:
+        """A new DRAM tensor's index."""
+        name = tensor.name
+        while name in self._serials:  # a count for each name: unrolled networks use one a thousand times
+            self._serials[tensor.name] += 1
+            name = f"{tensor.name}.{self._serials[tensor.name]}"
+        self._serials[name] = 1
         self.tensors.append(DramTensor(name, tensor.kind, tensor.shape, tensor.dtype))
-        if array is not None:
-            self.arrays[name] = np.ascontiguousarray(array, DTYPES[tensor.dtype]).reshape(tensor.shape)
         return len(self.tensors) - 1
 
     def add_weight(self, name: str, array: NDArray[Any], dtype: str) -> int:
-        """A weight's index in the tensor table."""
-        return self.add_tensor(DramTensor(name, "weight", array.shape, dtype), array)
+        """A weight's index in the tensor table; equal ones (as each step of an unrolled network has) are kept once."""
+        values = np.ascontiguousarray(array, DTYPES[dtype]).reshape(array.shape)
+        alike = self._alike.setdefault((array.shape, dtype, crc32(_bytes(values).data)), [])
+        for index in alike:
+            if np.array_equal(_bytes(self.arrays[self.tensors[index].name]), _bytes(values)):
+                return index
+        alike.append(self.add_tensor(DramTensor(name, "weight", array.shape, dtype)))
+        self.arrays[self.tensors[-1].name] = values
+        return alike[-1]
 
     def psum_tile(self, partitions: int, dims: tuple[tuple[int, int], ...], loops: Loops) -> Tile:
         """A PSUM bank for each iteration of `loops`, one after the other around all banks."""
@@ -140,6 +149,10 @@ class Scratch:
         offset = affine(self.ring.base, self.terms, self.used * self.slot_bytes, self.wrap)
         self.used += 1
         return Tile("sbuf", "float32", Affine(), partitions, offset, dims)
+
+
+def _bytes(values: NDArray[Any]) -> NDArray[np.uint8]:
+    return values.reshape(-1).view(np.uint8)
 
 
 def _linear_terms(loops: Loops, step: int) -> list[tuple[int, int]]:
