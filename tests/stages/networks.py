@@ -64,7 +64,7 @@ def compile_model(model: onnx.ModelProto, target: Any = "neuron") -> Neff:
 def run(compiled: Neff, inputs: Arrays, mode: str = "nest", seed: int = 0) -> Arrays:
     """The outputs on the hardware model."""
     dtypes = {tensor.name: DTYPES[tensor.dtype] for tensor in compiled.program.tensors}
-    machine = Machine(compiled.program, compiled.device, compiled.weights)
+    machine = Machine(compiled.program, compiled.device, compiled.weights, compiled.prologue)
     return machine.run({name: array.astype(dtypes[name]) for name, array in inputs.items()}, mode, seed)
 
 

@@ -14,7 +14,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tvm_neuron.cli import log, precision, retired, source
+from tvm_neuron.cli import cores, log, precision, retired, source
 from tvm_neuron.errors import PlacementError
 from tvm_neuron.hw import load_device
 
@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep parts of at least N operators on the NeuronCore; without it they are weighed by the time they gain",
     )
     placement.add_argument("--must-compile", action="store_true", help="refuse operators on the CPU in a .so too")
+    cores.add_arguments(parser.add_argument_group("cores"))
     told = parser.add_argument_group("what is told")
     log.add_arguments(told)
     told.add_argument("--json", action="store_true", help="print the summary of what was made as JSON")
@@ -72,6 +73,7 @@ def _compile(options: argparse.Namespace, told: log.Log) -> Any:
         minimum_segment_size=options.minimum_segment_size,
         on_stage=told.stage,
         **precision.as_build_options(options),
+        **cores.as_build_options(options),
     )
     try:
         library = relay.build(mod, target=_target(options.target), params=params, options=chosen)

@@ -38,7 +38,7 @@ def _run_neff(compiled: neff.Neff, inputs: Mapping[str, Any]) -> Arrays:
 
     neff.check_inputs(compiled.inputs, inputs)
     in_memory = {tensor.name: DTYPES[tensor.dtype] for tensor in compiled.program.tensors}
-    machine = Machine(compiled.program, compiled.device, compiled.weights)
+    machine = Machine(compiled.program, compiled.device, compiled.weights, compiled.prologue)
     results = machine.run({name: array.astype(in_memory[name], copy=False) for name, array in inputs.items()})
     return {info.name: results[info.name].astype(np.dtype(info.dtype), copy=False) for info in compiled.outputs}
 

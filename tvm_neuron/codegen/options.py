@@ -25,6 +25,10 @@ class BuildOptions:
     CPU; without it, parts between CPU operators are weighed by the time they gain. `on_cpu` are patterns over
     operators' names: what fits stays on the CPU. `on_stage` is called with the name of each stage as it begins.
 
+    `pipeline_cores` cuts each subgraph over so many cores, which work on consecutive inputs at the same time; there,
+    weights stay in SBUF between runs as far as they fit. `static_weights` does the same on one core, and makes it an
+    error if some don't fit.
+
     Raises:
         OptionError: there is no such precision.
     """
@@ -37,6 +41,8 @@ class BuildOptions:
     must_compile: bool = False
     minimum_segment_size: int | None = None
     on_cpu: tuple[str, ...] = ()
+    pipeline_cores: int = 1
+    static_weights: bool = False
     on_stage: Callable[[str], None] = _ignore
 
     def to_dict(self) -> dict[str, Any]:
@@ -49,6 +55,8 @@ class BuildOptions:
             "saturate_infinity": self.saturate_infinity,
             "must_compile": self.must_compile,
             "minimum_segment_size": self.minimum_segment_size,
+            "pipeline_cores": self.pipeline_cores,
+            "static_weights": self.static_weights,
             "on_cpu": list(self.on_cpu),
         }
 

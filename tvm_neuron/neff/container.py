@@ -8,7 +8,7 @@
     byte 80  file size: uint64; then the section table
 
 The first 48 bytes keep their places in all versions. All numbers are little-endian. The table has the number of
-sections as uint32, then of each: name (as `isa.codec` writes texts), flags (uint32, 0), offset and size (uint64 each),
+sections as uint32, then of each: name (as `isa.codec` writes texts), flags (uint32), offset and size (uint64 each),
 SHA-256. Sections follow in that order, each starting at a multiple of 64, with zeros between. So every byte of the
 file is covered by a checksum or must be zero. SHA-256, because the common CPUs compute it in hardware: 1.3 GB/s here,
 twice BLAKE2b.
@@ -16,14 +16,15 @@ twice BLAKE2b.
 
 import hashlib
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from tvm_neuron.errors import NeffError
 from tvm_neuron.isa.codec import Reader, Writer
 
 MAGIC = b"\x89NEFF\r\n\x1a"
-MAJOR, MINOR = 1, 0
+MAJOR, MINOR = 1, 1
+NEEDED = 1  # flag of a section that a reader must know: without it the others mean something else
 ALIGNMENT = 64
 MAX_SECTIONS = 256
 _DIGEST_BYTES = _BANNER_BYTES = 32
@@ -41,6 +42,7 @@ class Section:
     offset: int
     size: int
     digest: bytes
+    is_needed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,13 @@ class Header:
 Pieces = list[bytes | memoryview]
 
 
-def pack(sections: Mapping[str, Pieces], compiler_version: str) -> Iterator[bytes | memoryview]:
-    """The container's bytes, piece by piece; a section is given as the pieces to be joined."""
+def pack(
+    sections: Mapping[str, Pieces], compiler_version: str, needed: Container[str] = ()
+) -> Iterator[bytes | memoryview]:
+    """The container's bytes, piece by piece; a section is given as the pieces to be joined.
+
+    A reader that doesn't know one of the sections `needed` refuses the file.
+    """
     names = Writer()
     for name in sections:
         names.text(name)
@@ -69,7 +76,7 @@ def pack(sections: Mapping[str, Pieces], compiler_version: str) -> Iterator[byte
         gaps.append(bytes(-end % ALIGNMENT))
         size = sum(map(len, pieces))
         table.text(name)
-        table.parts.append(_ENTRY.pack(0, end + len(gaps[-1]), size, _digest(pieces)))
+        table.parts.append(_ENTRY.pack(NEEDED if name in needed else 0, end + len(gaps[-1]), size, _digest(pieces)))
         end += len(gaps[-1]) + size
     banner = compiler_version.encode()[:_BANNER_BYTES].decode(errors="ignore").encode()
     first = _PREFIX.pack(MAGIC, MAJOR, MINOR, header_bytes, banner, bytes(_DIGEST_BYTES), end)[:_DIGEST_AT]
@@ -118,15 +125,26 @@ def _read_table(table: Reader, header_bytes: int, file_bytes: int) -> tuple[Sect
     for _ in range(count):
         name = table.text()
         flags, offset, size, digest = _ENTRY.unpack(table.take(_ENTRY.size))
-        if flags:
+        if flags & ~NEEDED:
             raise NeffError(f"NEFF section '{name}' has flags {flags:#x} that are unknown here: update tvm_neuron")
         if offset != end + -end % ALIGNMENT or offset + size > file_bytes:
             raise NeffError(f"NEFF section '{name}' at bytes {offset} to {offset + size} doesn't follow byte {end}")
         end = offset + size
-        sections.append(Section(name, offset, size, digest))
+        sections.append(Section(name, offset, size, digest, bool(flags & NEEDED)))
     if end != file_bytes or not table.is_done or len({section.name for section in sections}) != len(sections):
         raise NeffError("NEFF is corrupted: its section table has a doubled name or doesn't end with the file")
     return tuple(sections)
+
+
+def check_known(header: Header, known: Container[str]) -> None:
+    """Every section that its writer says is needed is one that this reader knows.
+
+    Raises:
+        NeffError: the first that is not.
+    """
+    for section in header.sections:
+        if section.is_needed and section.name not in known:
+            raise NeffError(f"NEFF section '{section.name}' is needed to run it and unknown here: update tvm_neuron")
 
 
 def unpack(data: bytes) -> tuple[Header, dict[str, memoryview]]:

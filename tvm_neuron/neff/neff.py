@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tvm_neuron.errors import NeffError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.dtypes import DTYPES
-from tvm_neuron.program import Program
+from tvm_neuron.program import Node, Program
 
 MODEL_DTYPES = (*DTYPES, "bool", "int64", "float64", "uint16", "uint32", "uint64")
 
@@ -40,7 +40,8 @@ class Neff:
 
     `inputs` and `outputs` are the program's tensors of that kind, in order and by the same names. `weights` holds one
     array for each of its weight tensors, with that tensor's shape and dtype. `memory` is the static memory report in
-    bytes: "weights", "activations", "spill", "sbuf_peak".
+    bytes: "weights", "resident", "activations", "spill", "sbuf_peak". `prologue` is what runs once, when the program is
+    loaded: it brings into SBUF what stays there for all runs.
 
     Raises:
         NeffError: the tables contradict each other.
@@ -56,6 +57,12 @@ class Neff:
     compiler_version: str
     placement: tuple[Placement, ...] = ()
     memory: Mapping[str, int] = field(default_factory=dict)
+    prologue: tuple[Node, ...] = ()
+
+    @property
+    def loading(self) -> Program:
+        """What runs once, as a program over the same tensors."""
+        return self.program.with_body(self.prologue)
 
     def __post_init__(self) -> None:
         for kind, infos in (("input", self.inputs), ("output", self.outputs)):

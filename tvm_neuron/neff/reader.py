@@ -13,17 +13,19 @@ from tvm_neuron.hw import Device
 from tvm_neuron.hw.load import device_from_dict
 from tvm_neuron.isa import QUEUES
 from tvm_neuron.isa.dtypes import DTYPES
-from tvm_neuron.neff.container import ALIGNMENT, unpack
+from tvm_neuron.neff.container import ALIGNMENT, check_known, unpack
 from tvm_neuron.neff.neff import Neff
 from tvm_neuron.neff.streams import decode_stream
 from tvm_neuron.neff.tables import decode_json, decode_origins, decode_tensors, infos_from_json, placement_from_json
-from tvm_neuron.neff.writer import STREAM
-from tvm_neuron.program import DramTensor, Program
+from tvm_neuron.neff.writer import PROLOGUE, STREAM
+from tvm_neuron.program import DramTensor, Node, Program
 from tvm_neuron.program.form import check_form
+from tvm_neuron.program.residents import check_residents
 from tvm_neuron.program.streams import join
 
 T = TypeVar("T")
 _NEEDED = ("model", "options", "device", "memory", "placement", "origins", "tensors", "weights")
+_KNOWN = (*_NEEDED, *(prefix + queue for prefix in (STREAM, PROLOGUE) for queue in QUEUES))
 
 
 def read(data: bytes) -> Neff:
@@ -39,14 +41,15 @@ def read(data: bytes) -> Neff:
 
 
 def _read(data: bytes) -> Neff:
-    _, sections = unpack(data)
+    header, sections = unpack(data)
+    check_known(header, _KNOWN)
     missing = [name for name in _NEEDED if name not in sections]
     if missing:
         raise NeffError(f"NEFF has no section '{missing[0]}'")
     model = decode_json(sections["model"], "model")
     if set(model) != {"name", "compiler", "inputs", "outputs"} or not isinstance(model["name"], str):
         raise NeffError("NEFF section 'model' must name the model, its compiler, inputs and outputs")
-    program = _program(sections)
+    program, prologue = _programs(sections)
     return Neff(
         name=model["name"],
         program=program,
@@ -58,20 +61,28 @@ def _read(data: bytes) -> Neff:
         compiler_version=str(model["compiler"]),
         placement=placement_from_json(decode_json(sections["placement"], "placement").get("rows")),
         memory=_memory(decode_json(sections["memory"], "memory")),
+        prologue=prologue.body,
     )
 
 
-def _program(sections: dict[str, memoryview]) -> Program:
+def _programs(sections: dict[str, memoryview]) -> tuple[Program, Program]:
+    """What runs every time, and what runs once before."""
     tensors = _decode(decode_tensors, sections, "tensors")
     origins = _decode(decode_origins, sections, "origins")
-    present = [queue for queue in QUEUES if STREAM + queue in sections]
-    streams = {queue: _decode(partial(decode_stream, queue=queue), sections, STREAM + queue) for queue in present}
     try:
-        program = Program(tensors, origins, join(streams))
+        program, prologue = (Program(tensors, origins, _body(sections, prefix)) for prefix in (STREAM, PROLOGUE))
         check_form(program)
+        check_form(prologue)
+        if prologue.body:
+            check_residents(prologue, program)
     except ProgramError as error:
         raise NeffError(f"NEFF holds no sound program: {error}") from error
-    return program
+    return program, prologue
+
+
+def _body(sections: dict[str, memoryview], prefix: str) -> tuple[Node, ...]:
+    present = [queue for queue in QUEUES if prefix + queue in sections]
+    return join({queue: _decode(partial(decode_stream, queue=queue), sections, prefix + queue) for queue in present})
 
 
 def _decode(decode: Callable[[bytes], T], sections: dict[str, memoryview], name: str) -> T:

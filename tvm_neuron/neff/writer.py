@@ -14,6 +14,7 @@ from tvm_neuron.program.form import check_form
 from tvm_neuron.program.streams import split
 
 STREAM = "stream."
+PROLOGUE = "prologue."
 
 
 def write(neff: Neff) -> bytes:
@@ -28,6 +29,7 @@ def write(neff: Neff) -> bytes:
 def pieces(neff: Neff) -> list[bytes | memoryview]:
     """The same bytes in pieces, of which the weights are not copies."""
     check_form(neff.program)
+    check_form(neff.loading)
     model = {
         "name": neff.name,
         "compiler": neff.compiler_version,
@@ -45,8 +47,11 @@ def pieces(neff: Neff) -> list[bytes | memoryview]:
     }
     for queue, stream in split(neff.program.body).items():
         sections[STREAM + queue] = [encode_stream(stream)]
+    once = split(neff.prologue)
+    for queue, stream in once.items():
+        sections[PROLOGUE + queue] = [encode_stream(stream)]
     sections["weights"] = _weights(neff)
-    return list(pack(sections, neff.compiler_version))
+    return list(pack(sections, neff.compiler_version, needed={PROLOGUE + queue for queue in once}))
 
 
 def _weights(neff: Neff) -> Pieces:

@@ -49,7 +49,7 @@ class LoadedProgram:
         if self._data is None:
             return
         self._neff = neff.read(self._data)
-        self._machine = sim.Machine(self._neff.program, self._neff.device, self._neff.weights)
+        self._machine = sim.Machine(self._neff.program, self._neff.device, self._neff.weights, self._neff.prologue)
         self._data = None
 
 

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.hw import Device
-from tvm_neuron.program import Program
+from tvm_neuron.program import Node, Program
+from tvm_neuron.program.residents import check_residents, resident_bytes
 from tvm_neuron.sim.blas import one_thread
 from tvm_neuron.sim.bounds import check_all_bounds
 from tvm_neuron.sim.memory import Memory
@@ -19,7 +20,8 @@ MODES = ("nest", "step", "strict")
 
 
 class Machine:
-    """One core with a program and its weights; can run any number of times, each on memory that holds nothing yet.
+    """One core with a program and its weights; can run any number of times, each on memory that holds nothing yet but
+    what the prologue put into SBUF when the program was loaded.
 
     Modes: "nest" runs whole loop nests at once, "step" one instruction at a time, "strict" the engines' streams side
     by side in an unfavourable order, DMA as late as it may. A program without races gives the same bits in all three.
@@ -28,11 +30,15 @@ class Machine:
         ProgramError: a tile lies outside its memory, or a weight is missing or not as the tensor table says.
     """
 
-    def __init__(self, program: Program, device: Device, weights: Mapping[str, Array]) -> None:
+    def __init__(
+        self, program: Program, device: Device, weights: Mapping[str, Array], prologue: tuple[Node, ...] = ()
+    ) -> None:
         check_all_bounds(program, device)
         self.program = program
         self.memory = Memory(device, program.tensors, weights)
         self._plans: dict[str, list[Action]] = {}
+        if prologue:
+            self._load(program.with_body(prologue), device)
 
     def run(self, inputs: Mapping[str, Array], mode: str = "nest", seed: int = 0) -> dict[str, Array]:
         """The output tensors for `inputs`; `seed` varies the order in which "strict" lets the engines run.
@@ -47,10 +53,20 @@ class Machine:
         with np.errstate(all="ignore"), one_thread():
             if mode == "strict":
                 run_strict(self.program, self.memory, seed)
+                self.memory.check_resident()
             else:
                 for action in self.plan(mode):
                     action.run(self.memory, ())
         return self.memory.outputs()
+
+    def _load(self, prologue: Program, device: Device) -> None:
+        """Runs what runs once, as late and out of order as its waits allow."""
+        check_all_bounds(prologue, device)
+        check_residents(prologue, self.program)
+        with np.errstate(all="ignore"), one_thread():
+            self.memory.forget()
+            run_strict(prologue, self.memory)
+        self.memory.keep(resident_bytes(prologue))
 
     def plan(self, mode: str = "nest") -> list[Action]:
         """How `mode` takes the program apart; made once."""

@@ -20,7 +20,8 @@ _NAN_BYTE = 0xFF  # NaN in bfloat16, float16 and float32
 
 
 class Memory:
-    """Bytes of one core's memories. Weights are bound where they lie, never copied.
+    """Bytes of one core's memories. Weights are bound where they lie, never copied. `resident` are the bytes of each
+    SBUF partition that outlive a run.
 
     Raises:
         ProgramError: a weight is missing or doesn't have the tensor's dtype and shape.
@@ -28,6 +29,7 @@ class Memory:
 
     def __init__(self, device: Device, tensors: Sequence[DramTensor], weights: Mapping[str, Array]) -> None:
         self.tensors = tuple(tensors)
+        self.resident = range(0)
         self.pitch_bytes = {
             "sbuf": device.sbuf_bytes_per_partition + _PITCH_PAD_BYTES,
             "psum": device.psum_bytes_per_partition + _PITCH_PAD_BYTES,
@@ -42,7 +44,7 @@ class Memory:
                 self._bytes[index] = np.empty(tensor.size_bytes, np.uint8)
 
     def reset(self, inputs: Mapping[str, Array]) -> None:
-        """Forgets everything but the weights, and takes the inputs.
+        """Forgets everything but the weights and what is resident, and takes the inputs.
 
         Raises:
             InputError: an input is missing, superfluous, or doesn't have the tensor's dtype and shape.
@@ -50,12 +52,42 @@ class Memory:
         names = [tensor.name for tensor in self.tensors if tensor.kind == "input"]
         if extra := sorted(set(inputs) - set(names)):
             raise InputError(f"the program has no input '{extra[0]}'; its inputs are {', '.join(names)}")
-        for place, memory in self._bytes.items():
-            if isinstance(place, str) or self.tensors[place].kind in ("output", "scratch"):
-                memory.fill(_NAN_BYTE)
+        self.forget()
         for index, tensor in enumerate(self.tensors):
             if tensor.kind == "input":
                 self._bytes[index][:] = _flat(tensor, inputs)
+
+    def forget(self) -> None:
+        """All but the weights, the inputs and what is resident becomes NaN."""
+        for place, memory in self._bytes.items():
+            if place == "sbuf":
+                rows = memory.reshape(-1, self.pitch_bytes["sbuf"])
+                rows[:, : self.resident.start] = _NAN_BYTE
+                rows[:, self.resident.stop :] = _NAN_BYTE
+            elif isinstance(place, str) or self.tensors[place].kind in ("output", "scratch"):
+                memory.fill(_NAN_BYTE)
+
+    def keep(self, resident: range) -> None:
+        """Has what now lies in these bytes of each SBUF partition outlive all runs."""
+        self.resident = resident
+        self._kept = self._resident_rows().copy()
+
+    def check_resident(self) -> None:
+        """What is resident is as it was loaded.
+
+        Raises:
+            ProgramError: it is not.
+        """
+        if self.resident and not np.array_equal(self._resident_rows(), self._kept):
+            rows, places = np.nonzero(self._resident_rows() != self._kept)
+            raise ProgramError(
+                f"the run changed byte {self.resident.start + places[0]} of SBUF partition {rows[0]}, which was loaded "
+                "once for all runs"
+            )
+
+    def _resident_rows(self) -> NDArray[np.uint8]:
+        rows = self._bytes["sbuf"].reshape(-1, self.pitch_bytes["sbuf"])
+        return rows[:, self.resident.start : self.resident.stop]
 
     def outputs(self) -> dict[str, Array]:
         """Copies of the output tensors."""

@@ -41,9 +41,11 @@ class Builder:
     """What the emitters of all kernel families share."""
 
     def __init__(
-        self, device: Device, vectors_at: int, scratch: Ring, reduced: Ring, positions: Ring, weights: Ring
-    ) -> None:
+        self, device: Device, vectors_at: int, resident: Ring, scratch: Ring, reduced: Ring, positions: Ring,
+        weights: Ring,
+    ) -> None:  # fmt: skip
         self.device = device
+        self.resident = resident  # weights that stay in SBUF between runs
         self.scratch = scratch  # temporaries of expressions
         self.reduced = reduced  # values of reductions on their way into an expression
         self.positions = positions  # constants along free axes of the kernel that runs and of the next
@@ -54,6 +56,7 @@ class Builder:
         self._alike: dict[tuple[tuple[int, ...], str, int], list[int]] = {}
         self.origins: dict[Origin, int] = {}
         self.origin = 0
+        self.prologue: list[Node] = []  # runs once, when the program is loaded
         self._levels: list[list[Node]] = [[]]
         self._psum_tiles = 0
         self._vectors_at = vectors_at
@@ -81,6 +84,13 @@ class Builder:
         self._levels.append([])
         yield len(self._levels) - 2
         self._levels[-2].append(Loop(count, tuple(self._levels.pop())))
+
+    @contextmanager
+    def loading_once(self) -> Iterator[None]:
+        """What is emitted inside runs once, before the first run."""
+        body, self._levels = self._levels, [self.prologue]
+        yield
+        self._levels = body
 
     def emit(self, instruction: Instruction) -> None:
         """Appends the instruction, marked with the current origin."""

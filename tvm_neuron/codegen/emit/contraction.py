@@ -1,17 +1,21 @@
 """emit_contraction: weights by DMA into a ring, then matmuls tile by tile into PSUM, and the arithmetic on the way."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from math import prod
 
+from tvm_neuron.allocation.layouts import aligned
+from tvm_neuron.allocation.memory_plan import MemoryPlan
 from tvm_neuron.allocation.regions import data_maps
 from tvm_neuron.allocation.storage import OnChip, Span
+from tvm_neuron.codegen.emit.builder import Ring
 from tvm_neuron.codegen.emit.emitter import WEIGHTS_QUEUE, Emitter, partition_firsts
 from tvm_neuron.codegen.emit.nests import nests
 from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.codegen.emit.tile_end import TileEnd
-from tvm_neuron.codegen.emit.weight_tiles import WeightTile, groups, in_order, row_bytes, weight_tiles
+from tvm_neuron.codegen.emit.weight_tiles import WeightTile, groups, in_order, row_bytes, tiles_bytes, weight_tiles
+from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Matmul, Tile, affine
 from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.schedule.expr import Axis
@@ -31,15 +35,15 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
     root = kernel.root
     assert isinstance(root, Contraction)
     plan = emitter.plan
-    channels = runs(
-        kernel.channel.extent, partition_firsts(kernel, plan.partition_of, plan.in_dram), emitter.device.pe_columns
-    )
-    data_first = root.maps[plan.partition_of[root.data]].const
-    tiles = weight_tiles(root, channels, 0 if root.data in plan.in_dram else data_first, root.dtype)
+    channels, data_first = runs_of(kernel, plan, emitter.device)
+    tiles = weight_tiles(root, channels, data_first, root.dtype)
     if emitter.is_staged(kernel):
         tiles = in_order(tiles)
-    for group in groups(tiles, emitter.builder.weights.capacity, kernel):
-        loaded = _load_group(emitter, group, kernel, root.dtype)
+    builder = emitter.builder
+    ring = builder.resident if kernel in emitter.keeps else builder.weights
+    for group in groups(tiles, ring.capacity, kernel):
+        with builder.loading_once() if ring is builder.resident else nullcontext():
+            loaded = _load_group(emitter, group, kernel, root.dtype, ring)
         covered = min(t.run[0] for t in group), max(t.run[0] + PARTITIONS * (t.run[2] - 1) + t.run[1] for t in group)
         for slot, region in enumerate(plan.strips[kernel]):
             with emitter.staging(kernel, {**region, kernel.channel: covered}, slot):
@@ -47,11 +51,28 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
                     _Run(emitter, kernel, root, tile, at).emit(region)
 
 
+def runs_of(kernel: Kernel, plan: MemoryPlan, device: Device) -> tuple[list[Segment], int]:
+    """The runs of output channels, and the partition of the data's channel 0 where the PE array reads them."""
+    root = kernel.root
+    assert isinstance(root, Contraction)
+    channels = runs(
+        kernel.channel.extent, partition_firsts(kernel, plan.partition_of, plan.in_dram), device.pe_columns
+    )
+    return channels, 0 if root.data in plan.in_dram else root.maps[plan.partition_of[root.data]].const
+
+
+def kept_bytes(kernel: Kernel, plan: MemoryPlan, device: Device) -> int:
+    """Bytes of each partition that all weights of the kernel take."""
+    root = kernel.root
+    assert isinstance(root, Contraction)
+    return aligned(tiles_bytes(root, *runs_of(kernel, plan, device), root.dtype))
+
+
 def _load_group(
-    emitter: Emitter, group: list[WeightTile], kernel: Kernel, dtype: str
+    emitter: Emitter, group: list[WeightTile], kernel: Kernel, dtype: str, ring: Ring
 ) -> list[tuple[WeightTile, int]]:
     """Each tile with its place; the group takes one piece of the ring, since all of it is needed at once."""
-    at = emitter.builder.weights.take(sum(tile.bytes_per_partition for tile in group))
+    at = ring.take(sum(tile.bytes_per_partition for tile in group))
     placed = []
     for tile in group:
         _load_weights(emitter, tile, at, kernel, dtype)

@@ -33,12 +33,13 @@ LOAD_QUEUE, STORE_QUEUE, MOVE_QUEUE, WEIGHTS_QUEUE = 0, 1, 2, 3  # of those read
 
 @dataclass
 class Emitter:
-    """`dram` gives the device memory of each tensor that is not resident."""
+    """`dram` gives the device memory of each tensor that is not resident, `keeps` the kernels whose weights stay."""
 
     builder: Builder
     plan: MemoryPlan
     device: Device
     dram: dict[Tensor, InDram]
+    keeps: Container[Kernel] = ()
     _staged: dict[Tensor, OnChip] = field(default_factory=dict)
     positions: dict[Tensor, OnChip] = field(default_factory=dict)  # constants of the current kernel, see `positions`
 

@@ -1,6 +1,6 @@
 """weight_tiles: a contraction's weights as stationary tiles, packed as they will lie on the partitions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -44,16 +44,29 @@ def weight_tiles(root: Contraction, channels: Sequence[Segment], data_first: int
 
     Where whole blocks of the weights are zero (groups), each tile keeps only the depth it needs.
     """
+    return [_pack(root, run, depth, data_first, dtype) for run, depth in _tile_runs(root, channels, data_first)]
+
+
+def tiles_bytes(root: Contraction, channels: Sequence[Segment], data_first: int, dtype: str) -> int:
+    """Bytes of each partition that all these tiles take, without making them."""
+    steps = prod(axis.extent for axis in root.steps)
+    found = _tile_runs(root, channels, data_first)
+    elems = sum(count * size * steps * sum(repeat for _, _, repeat in depth) for (_, size, count), depth in found)
+    return elems * size_bytes(dtype)
+
+
+def _tile_runs(
+    root: Contraction, channels: Sequence[Segment], data_first: int
+) -> Iterator[tuple[Segment, Sequence[Segment]]]:
+    """Runs of output channels, each with the runs of summed channels that it depends on."""
     depth = runs(root.weights.shape[0], [data_first])
-    found = []
     for start, size, count in channels:
         if not root.has_zeros:
-            found.append(_pack(root, (start, size, count), depth, data_first, dtype))
+            yield (start, size, count), depth
             continue
         for i in range(count):
             run = (start + i * PARTITIONS, size, 1)
-            found.append(_pack(root, run, _used_depth(root, depth, run), data_first, dtype))
-    return found
+            yield run, _used_depth(root, depth, run)
 
 
 def in_order(tiles: Sequence[WeightTile]) -> list[WeightTile]:

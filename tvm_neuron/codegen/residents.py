@@ -1,0 +1,111 @@
+"""place_stage: where everything of one core's program lies, and which weights stay in SBUF between runs.
+
+Weights stay as far as they find room without pushing tensors out to DRAM. If all do, nothing is kept free for weights
+on their way to the PE array; else a ring is, and of the weights those that fill the rest best, large ones first.
+"""
+
+from dataclasses import dataclass, replace
+
+from tvm_neuron.allocation.layouts import aligned
+from tvm_neuron.allocation.memory_plan import MemoryPlan, plan_memory
+from tvm_neuron.codegen.emit.contraction import kept_bytes
+from tvm_neuron.codegen.simplify import weights_bytes
+from tvm_neuron.codegen.stage import Stage
+from tvm_neuron.codegen.zones import Zones, divide
+from tvm_neuron.errors import CompileError, OptionError
+from tvm_neuron.hw import Device
+from tvm_neuron.schedule.kernel import Contraction, Kernel
+
+_ROUNDS = 6  # of the search for the room there is
+
+
+@dataclass(frozen=True)
+class Room:
+    """The division of SBUF, the plan for tensors, and the kernels whose weights stay."""
+
+    zones: Zones
+    plan: MemoryPlan
+    sizes: dict[Kernel, int]  # bytes of each partition that a kernel's weights take
+    keeps: frozenset[Kernel] = frozenset()
+
+    @property
+    def streamed(self) -> list[Kernel]:
+        """The kernels whose weights come from DRAM in every run."""
+        return [kernel for kernel in self.sizes if kernel not in self.keeps]
+
+    @property
+    def spilled(self) -> int:
+        """How many tensors lie in DRAM."""
+        return len(self.plan.in_dram)
+
+
+def place_stage(stage: Stage, device: Device, keep_weights: bool) -> Room:
+    """The room of a stage, with as many weights in it as fit if they may stay.
+
+    Raises:
+        CompileError: a kernel does not fit, even without weights that stay.
+    """
+    streaming = _room(stage, device, {}, {}, weights_bytes(device))
+    sizes = {k: kept_bytes(k, streaming.plan, device) for k in stage.kernels if isinstance(k.root, Contraction)}
+    streaming = replace(streaming, sizes=sizes)
+    if not keep_weights or not sizes:
+        return streaming
+    everything = _if_fits(stage, device, sizes, sizes, streaming)
+    if everything:
+        return everything
+    best, low, high = streaming, 0, device.sbuf_bytes_per_partition
+    for _ in range(_ROUNDS):
+        budget = (low + high) // 2
+        found = _if_fits(stage, device, _fill(sizes, budget), sizes, streaming)
+        low, high, best = (budget, high, found) if found else (low, budget, best)
+    return best
+
+
+def check_all_stay(room: Room, stage: Stage, device: Device, cores: int) -> None:
+    """Every kernel's weights stay in SBUF, as the option `static_weights` asks.
+
+    Raises:
+        OptionError: some don't fit.
+    """
+    if not room.streamed:
+        return
+    needed, kept = sum(room.sizes.values()), room.zones.resident_bytes
+    free = max(kept, device.sbuf_bytes_per_partition - room.zones.tensors_at - room.plan.extent_bytes)
+    enough = -(-cores * needed // max(free, 1))
+    raise OptionError(
+        f"static_weights: the weights of {stage.name} take {needed} bytes of each SBUF partition, and {free} are free "
+        f"for them on {device.name}; cut the model over more cores (pipeline_cores of about {max(enough, cores + 1)}), "
+        f"or leave static_weights out: then {len(room.streamed)} of {len(room.sizes)} operators read theirs from DRAM"
+    )
+
+
+def _fill(sizes: dict[Kernel, int], budget: int) -> dict[Kernel, int]:
+    chosen: dict[Kernel, int] = {}
+    for kernel, size in sorted(sizes.items(), key=lambda item: -item[1]):
+        if size <= budget:
+            chosen[kernel] = size
+            budget -= size
+    return chosen
+
+
+def _if_fits(
+    stage: Stage, device: Device, kept: dict[Kernel, int], sizes: dict[Kernel, int], streaming: Room
+) -> Room | None:
+    """The room in which those weights stay, if no more tensors are spilled for it."""
+    others = [size for kernel, size in sizes.items() if kernel not in kept]
+    ring = min(weights_bytes(device), aligned(2 * max(others, default=0)))
+    if sum(kept.values()) + ring >= device.sbuf_bytes_per_partition - streaming.zones.tensors_at:
+        return None
+    try:
+        room = _room(stage, device, sizes, kept, ring)
+    except CompileError:  # some kernel can't be cut as small as would be needed
+        return None
+    return room if room.spilled <= streaming.spilled else None
+
+
+def _room(stage: Stage, device: Device, sizes: dict[Kernel, int], kept: dict[Kernel, int], ring: int) -> Room:
+    zones = divide(stage.kernels, stage.partition_of, device, sum(kept.values()), ring)
+    plan = plan_memory(
+        stage.kernels, stage.partition_of, stage.dtypes, stage.in_dram(), zones.tensors_at, zones.tensors_bytes
+    )
+    return Room(zones, plan, sizes, frozenset(kept))

@@ -1,0 +1,36 @@
+"""Stage: the kernels that one core runs, and what crosses its border."""
+
+from dataclasses import dataclass
+
+from tvm_neuron.isa.dtypes import device_dtype
+from tvm_neuron.neff import TensorInfo
+from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.tensor import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """`inputs` and `outputs` are the tensors that come from outside and leave, as the NEFF tells of them."""
+
+    name: str
+    kernels: list[Kernel]
+    partition_of: dict[Tensor, int]
+    dtypes: dict[Tensor, str]
+    inputs: dict[Tensor, TensorInfo]
+    outputs: dict[Tensor, TensorInfo]
+
+    def in_dram(self) -> set[Tensor]:
+        """The tensors that can only lie in DRAM."""
+        every = {tensor for kernel in self.kernels for tensor in (kernel.out, *kernel.sources())}
+        return {t for t in every if t.kind != "temp" or t in self.inputs or t in self.outputs}
+
+    def dtype(self, tensor: Tensor) -> str:
+        """A tensor's dtype in device memory."""
+        return self.dtypes.get(tensor, device_dtype(tensor.dtype))
+
+    def dram_order(self, tensor: Tensor) -> list[int]:
+        """Its dimensions as they lie in DRAM: as the model has them, or by partitions first, so that rows are long."""
+        dims = list(range(len(tensor.shape)))
+        if tensor.kind not in ("input", "output"):
+            dims.sort(key=lambda d: (d != self.partition_of[tensor], d))
+        return dims

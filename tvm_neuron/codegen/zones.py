@@ -1,0 +1,70 @@
+"""Zones: what each SBUF partition is divided into, besides the tensors themselves."""
+
+from dataclasses import dataclass
+
+from tvm_neuron.allocation.layouts import aligned
+from tvm_neuron.codegen.emit.arithmetic import count_temporaries
+from tvm_neuron.codegen.emit.emitter import partition_firsts
+from tvm_neuron.codegen.emit.positions import zone_bytes
+from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS, scratch_bytes
+from tvm_neuron.errors import CompileError
+from tvm_neuron.hw import Device
+from tvm_neuron.schedule.expr import loads
+from tvm_neuron.schedule.kernel import ACCUMULATOR, Kernel, Reduction
+from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tiling import runs
+
+
+@dataclass(frozen=True)
+class Zones:
+    """How each SBUF partition is divided, in bytes from its start: first what stays, the vectors and the residents."""
+
+    resident_at: int
+    resident_bytes: int
+    scratch_at: int
+    scratch_bytes: int
+    reduced_at: int
+    reduced_bytes: int
+    positions_at: int
+    positions_bytes: int
+    tensors_at: int
+    tensors_bytes: int  # at most: what tensors leave is memory for weights, so that these come well before their use
+
+
+def divide(
+    kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device, resident_bytes: int, ring_bytes: int
+) -> Zones:
+    """The zones with so much for weights that stay, and at least so much for those on their way to the PE array.
+
+    Raises:
+        CompileError: nothing is left for tensors.
+    """
+    vectors = aligned(4 * sum(_vector_columns(kernel, partition_of, device) for kernel in kernels))
+    temporaries = max((count_temporaries(kernel) for kernel in kernels if not kernel.by_dma), default=0)
+    reduced = 2 * 4 * MAX_TILE_ELEMS
+    sizes = [vectors, resident_bytes, scratch_bytes(temporaries), reduced, zone_bytes(kernels)]
+    starts = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
+    least = starts[-1] + ring_bytes
+    if least >= device.sbuf_bytes_per_partition:
+        raise CompileError(
+            f"{device.name} has {device.sbuf_bytes_per_partition} bytes in each SBUF partition; constants, temporaries "
+            f"and weights alone take {least}: describe a device with a larger SBUF"
+        )
+    return Zones(
+        starts[1], sizes[1], starts[2], sizes[2], starts[3], sizes[3], starts[4], sizes[4], starts[5],
+        device.sbuf_bytes_per_partition - least,
+    )  # fmt: skip
+
+
+def _vector_columns(kernel: Kernel, partition_of: dict[Tensor, int], device: Device) -> int:
+    """At least as many columns as the kernel's constants by channel take, whether its operands are staged or not."""
+    vectors = sum(1 for load in loads(kernel.expr) if load.tensor is not ACCUMULATOR and load.tensor.value is not None)
+    if not vectors or kernel.by_dma:
+        return 0
+    most = device.partitions if isinstance(kernel.root, Reduction | None) else device.pe_columns
+    resident = partition_firsts(kernel, partition_of, ())
+    return vectors * max(len(_single(runs(kernel.channel.extent, firsts, most))) for firsts in (resident, [0]))
+
+
+def _single(found: list[tuple[int, int, int]]) -> list[int]:
+    return [start for start, _, count in found for _ in range(count)]
