@@ -44,13 +44,13 @@ def read(data: bytes) -> SimpleNamespace:
     every = [*infos["inputs"], *infos["outputs"]]
     tensors = [SimpleNamespace(name=i.name, shape=i.shape, dtype=device_dtype(i.dtype)) for i in every]
     parts = SimpleNamespace(library=base64.b64decode(parsed["library"]), tensors=tensors, **infos)
-    return SimpleNamespace(program=parts, device=None, weights={}, **infos)
+    return SimpleNamespace(program=parts, device=None, weights={}, prologue=(), **infos)
 
 
 class Machine:
     """The stand-in for `sim.Machine`."""
 
-    def __init__(self, program_: SimpleNamespace, device: Any, weights: Any) -> None:
+    def __init__(self, program_: SimpleNamespace, device: Any, weights: Any, prologue: Any) -> None:
         self._program = program_
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "subgraph.so")
