@@ -21,6 +21,18 @@ class OptionError(NeuronError):
     """A build option has a value that does not exist, or contradicts another."""
 
 
+class ServiceError(NeuronError):
+    """Models can't be loaded, started or asked as wished: no such cores, not started, stopped meanwhile."""
+
+
+class QueueFullError(ServiceError):
+    """A model holds as many requests as it may (QUEUE_FULL)."""
+
+
+class InferTimeoutError(ServiceError):
+    """A result took longer than the caller waits (TIMEOUT)."""
+
+
 class PlacementError(NeuronError):
     """An operator may not run on the CPU (`must_compile`, `.neff` output) but no NeuronCore can run it."""
 

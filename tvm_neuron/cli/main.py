@@ -12,12 +12,12 @@ from importlib.metadata import PackageNotFoundError, version
 import shtab
 
 from tvm_neuron import neff
-from tvm_neuron.cli import check_model, disassemble, info, list_operators, report, run
+from tvm_neuron.cli import check_model, disassemble, info, list_operators, report, run, throughput
 from tvm_neuron.cli import compile as compile_command
 from tvm_neuron.errors import NeuronError
 from tvm_neuron.runtime import VERSION
 
-COMMANDS = (check_model, compile_command, run, report, info, disassemble, list_operators)
+COMMANDS = (check_model, compile_command, run, report, throughput, info, disassemble, list_operators)
 _EPILOG = """\
 exit codes: 0 done; 1 refused, with the reason on stderr; 2 wrong use of the command line; 130 interrupted
 

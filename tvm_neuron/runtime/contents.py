@@ -7,7 +7,7 @@ from typing import Any
 import tvm
 
 from tvm_neuron.errors import NeuronError
-from tvm_neuron.runtime.library import MANIFEST_ENTRY, entry, entry_names
+from tvm_neuron.runtime.library import FACTORY_ENTRY, MANIFEST_ENTRY, entry, entry_names
 
 Library = Any
 """A `tvm.runtime.Module`, an `Executable` of `tvm.compile`, or what `relay.build` returns (it has `.module`)."""
@@ -40,6 +40,13 @@ def root_module(library: Library) -> tvm.runtime.Module:
     if not isinstance(module, tvm.runtime.Module):
         raise NeuronError(f"expected a compiled library, got {type(library).__name__}")
     return module
+
+
+def virtual_machine_module(library: Library) -> tvm.runtime.Module:
+    """The module that holds the code of Relax's virtual machine; what `relay.build` makes has a factory around it."""
+    root = root_module(library)
+    has_factory = root.kind == "neuron" and FACTORY_ENTRY in entry_names(root)
+    return root.imports[0] if has_factory else root
 
 
 def _neuron_modules(library: Library) -> Iterator[tvm.runtime.Module]:

@@ -1,6 +1,6 @@
 """Runs a compiled library: named inputs in, named outputs out, checked before anything runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,11 +24,12 @@ class Executor:
     """
 
     def __init__(self, module: tvm.runtime.Module, name: str, device: tvm.runtime.Device) -> None:
+        """`module` is runnable: compiled by `Executable.jit`, or loaded from a file."""
         described = manifest(module)
         self.name = name
         self.inputs = _infos(described["inputs"])
         self.outputs = _infos(described["outputs"])
-        self._machine = relax.VirtualMachine(tvm.runtime.Executable(module).jit(), device)
+        self._machine = relax.VirtualMachine(module, device)
         self._values: dict[str, tvm.runtime.Tensor] = {}
         self._results: list[tvm.runtime.Tensor] = []
 
@@ -90,15 +91,24 @@ class Executor:
         self._values[info.name] = tvm.runtime.tensor(array)
 
 
+MakeExecutor = Callable[..., Executor]
+"""Called with the device, or nothing for the CPU, whose memory holds inputs and outputs."""
+
+
 def _infos(rows: Sequence[Mapping[str, Any]]) -> tuple[TensorInfo, ...]:
     return tuple(TensorInfo(row["name"], tuple(row["shape"]), row["dtype"]) for row in rows)
 
 
-def factory(module: tvm.runtime.Module) -> Any:
+def factory(module: tvm.runtime.Module) -> MakeExecutor:
     """`device -> Executor` for a library's root module; registered as `tvm_neuron.runtime.factory`."""
-    compiled = module.imports[0]
+    return executors(module.imports[0])
+
+
+def executors(compiled: tvm.runtime.Module) -> MakeExecutor:
+    """Makes executors of the module that holds the virtual machine's code; they share it."""
+    executable = tvm.runtime.Executable(compiled)  # keeps what it links
 
     def create(*devices: tvm.runtime.Device) -> Executor:
-        return Executor(compiled, "default", devices[0] if devices else tvm.cpu(0))
+        return Executor(executable.jit(), "default", devices[0] if devices else tvm.cpu(0))
 
     return create

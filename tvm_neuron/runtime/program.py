@@ -1,7 +1,9 @@
 """A NEFF as a function: what the runtime module calls when the graph reaches a Neuron subgraph."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import tvm
 
@@ -11,9 +13,29 @@ from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.runtime.integers import narrowed, widened
 from tvm_neuron.runtime.tensors import as_numpy
 
+_core: ContextVar[int] = ContextVar("tvm_neuron_core", default=0)
+
+
+@contextmanager
+def on_core(number: int) -> Iterator[None]:
+    """Programs called inside the `with` block run on that core."""
+    token = _core.set(number)
+    try:
+        yield
+    finally:
+        _core.reset(token)
+
+
+class _Core:
+    """A modelled core with a program in its memory; it works on one call at a time."""
+
+    def __init__(self, program: neff.Neff) -> None:
+        self.lock = threading.Lock()
+        self.machine = sim.Machine(program.program, program.device, program.weights, program.prologue)
+
 
 class LoadedProgram:
-    """One NEFF on one modelled core; the NEFF is read at the first call, and calls are served one at a time.
+    """One NEFF, on every core that calls it; it is read at the first call, and a core serves one call at a time.
 
     Called with the inputs and then the outputs, as TVM passes them: tensors on the CPU in the order, shape and dtype
     that the NEFF states. Inputs are converted to their dtype in device memory; the outputs are written in place.
@@ -22,35 +44,37 @@ class LoadedProgram:
     def __init__(self, symbol: str, data: bytes) -> None:
         self._symbol = symbol
         self._data: bytes | None = data
-        self._lock = threading.Lock()
-        self._machine: sim.Machine
+        self._loading = threading.Lock()
+        self._cores: dict[int, _Core] = {}
         self._neff: neff.Neff
 
     def __call__(self, *tensors: tvm.runtime.Tensor) -> None:
         """Run once; see the class."""
-        with self._lock:
-            self._load()
-            infos = (*self._neff.inputs, *self._neff.outputs)
-            if len(tensors) != len(infos):
-                raise InputError(f"program '{self._symbol}' takes {len(infos)} tensors; got {len(tensors)}")
-            arrays = {info.name: as_numpy(tensor) for info, tensor in zip(infos, tensors, strict=True)}
-            in_memory = {tensor.name: tensor for tensor in self._neff.program.tensors}
-            inputs = {}
-            for info in self._neff.inputs:
-                there = in_memory[info.name]
-                value = narrowed(f"input '{info.name}'", arrays[info.name], DTYPES[there.dtype])
-                inputs[info.name] = value.reshape(there.shape)
-            results = self._machine.run(inputs)
-            for info in self._neff.outputs:
-                array = arrays[info.name]
-                array[...] = widened(f"output '{info.name}'", results[info.name], array.dtype).reshape(array.shape)
+        core = self._loaded(_core.get())
+        infos = (*self._neff.inputs, *self._neff.outputs)
+        if len(tensors) != len(infos):
+            raise InputError(f"program '{self._symbol}' takes {len(infos)} tensors; got {len(tensors)}")
+        arrays = {info.name: as_numpy(tensor) for info, tensor in zip(infos, tensors, strict=True)}
+        in_memory = {tensor.name: tensor for tensor in self._neff.program.tensors}
+        inputs = {}
+        for info in self._neff.inputs:
+            there = in_memory[info.name]
+            value = narrowed(f"input '{info.name}'", arrays[info.name], DTYPES[there.dtype])
+            inputs[info.name] = value.reshape(there.shape)
+        with core.lock:
+            results = core.machine.run(inputs)
+        for info in self._neff.outputs:
+            array = arrays[info.name]
+            array[...] = widened(f"output '{info.name}'", results[info.name], array.dtype).reshape(array.shape)
 
-    def _load(self) -> None:
-        if self._data is None:
-            return
-        self._neff = neff.read(self._data)
-        self._machine = sim.Machine(self._neff.program, self._neff.device, self._neff.weights, self._neff.prologue)
-        self._data = None
+    def _loaded(self, number: int) -> _Core:
+        with self._loading:
+            if self._data is not None:
+                self._neff = neff.read(self._data)
+                self._data = None
+            if number not in self._cores:
+                self._cores[number] = _Core(self._neff)
+            return self._cores[number]
 
 
 def load(symbol: str, data: bytes) -> Callable[..., None]:

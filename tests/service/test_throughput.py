@@ -1,0 +1,72 @@
+"""The throughput model against a simulation of the same queue, request by request."""
+
+import heapq
+import json
+from pathlib import Path
+
+import pytest
+import tvm
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.cli.conftest import Cli, cli  # noqa: F401 (a fixture)
+from tvm_neuron.errors import OptionError
+from tvm_neuron.hw import load_device
+from tvm_neuron.runtime.throughput import steady_state, throughput
+
+DEVICE = load_device("inf1")
+
+
+def simulated_rate(core_us: float, link_us: float, other_us: float, cores: int, depth: int) -> float:
+    """Requests per us of a closed queue, served in order of arrival by the link and then by the first free core."""
+    served, last, total = 0, 0.0, 400 * max(cores, depth)
+    free_cores, link_free = [0.0] * cores, 0.0
+    arrivals = [0.0] * depth
+    heapq.heapify(arrivals)
+    ends = []
+    while served < total:
+        begin = max(heapq.heappop(arrivals), link_free)
+        link_free = begin + link_us
+        core = max(heapq.heappop(free_cores), link_free + other_us)
+        heapq.heappush(free_cores, core + core_us)
+        last = core + core_us
+        ends.append(last)
+        heapq.heappush(arrivals, last)
+        served += 1
+    half = total // 2
+    return (total - half) / (ends[-1] - ends[half - 1])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.floats(20, 5000), st.integers(1000, 10_000_000), st.integers(1, 8), st.integers(1, 24), st.floats(0, 1000)
+)
+def test_as_the_queue_simulated(core_us: float, carried: int, cores: int, depth: int, host_us: float) -> None:
+    found = steady_state(DEVICE, core_us, carried, cores, depth, 1, host_us)
+    link_us = 1e6 * carried / DEVICE.host_bytes_per_second
+    other_us = DEVICE.host_call_ns / 1e3 + host_us
+    rate = simulated_rate(core_us, link_us, other_us, cores, depth)
+    # where the number of requests is no multiple of the cores they interleave: never more than the bound, and near it
+    assert rate <= found.requests_per_second / 1e6 * 1.02
+    assert rate >= found.requests_per_second / 1e6 * 0.7
+    assert found.latency_us * found.requests_per_second / 1e6 == pytest.approx(depth)  # Little's law
+
+
+def test_more_of_anything_is_never_worse(library: Path) -> None:
+    loaded = tvm.runtime.load_module(str(library))
+    rates = [throughput(loaded, cores, depth).items_per_second for cores, depth in [(1, 1), (1, 4), (4, 4), (4, 16)]]
+    assert rates == sorted(rates)
+    assert rates[0] < rates[-1]
+    assert throughput(loaded, 1, 1).batch == 4
+    with pytest.raises(OptionError, match="throughput of 0 cores and 1 requests: both must be at least 1"):
+        throughput(loaded, 0, 1)
+
+
+def test_on_the_command_line(cli: Cli, library: Path) -> None:  # noqa: F811
+    code, said, _ = cli("throughput", library, "--cores", 1, 2, "--queue-depth", 4, "--json")
+    assert code == 0
+    assert [(row["cores"], row["queue_depth"]) for row in json.loads(said)] == [(1, 4), (2, 4)]
+    assert "limited" in cli("throughput", library)[1]
+    code, _, told = cli("throughput", Path(__file__).parents[1] / "golden" / "add_relu.neff")
+    assert code == 1
+    assert "is a .neff, this command takes a library" in told

@@ -1,0 +1,57 @@
+"""neuron-cc throughput: what a number of cores and requests under way give, by the modelled times.
+
+Examples:
+  neuron-cc throughput model.so --cores 4
+  neuron-cc throughput model_b1.so model_b8.so --cores 1 4 --queue-depth 1 8 --json
+"""
+
+import argparse
+import json
+
+from rich.console import Console
+from rich.table import Table
+
+from tvm_neuron import neff
+from tvm_neuron.cli.compiled import open_compiled
+from tvm_neuron.errors import NeffError
+
+NAME = "throughput"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.add_argument("files", nargs="+", metavar="FILE.so", help="libraries, one for each batch size")
+    parser.add_argument("--cores", nargs="+", type=int, default=[1], metavar="N", help="numbers of cores (1)")
+    parser.add_argument(
+        "--queue-depth", nargs="+", type=int, metavar="Q", help="requests that are always under way (twice the cores)"
+    )
+    parser.add_argument("--host-us", type=float, default=0.0, metavar="US", help="of CPU parts, for a request (0)")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Prints a row for each file, number of cores and depth; nothing is run but the clock.
+
+    Raises:
+        NeuronError: a file can't be read, or is no library; a number is below 1.
+    """
+    from tvm_neuron.runtime.throughput import throughput
+
+    rows = []
+    for file in options.files:
+        library = open_compiled(file)
+        if isinstance(library, neff.Neff):
+            raise NeffError(f"'{file}' is a .neff, this command takes a library: compile with --output FILE.so")
+        for cores in options.cores:
+            for depth in options.queue_depth or [None]:
+                rows.append((file, throughput(library, cores, depth, options.host_us)))
+    if options.json:
+        print(json.dumps([{"file": file} | row.to_json() for file, row in rows], indent=2))
+        return
+    table = Table("file", "batch", "cores", "under way", "requests/s", "items/s", "latency us", "limited by")
+    for file, row in rows:
+        table.add_row(
+            file, str(row.batch), str(row.cores), str(row.queue_depth), f"{row.requests_per_second:,.0f}",
+            f"{row.items_per_second:,.0f}", f"{row.latency_us:,.0f}", row.bound,
+        )  # fmt: skip
+    Console().print(table)
