@@ -76,6 +76,7 @@ def test_a_program_is_read_once_and_writes_in_place(monkeypatch: pytest.MonkeyPa
             program=info(tensors=tensors),
             device=None,
             weights={},
+            prologue=(),
         )
 
     class Doubler:
