@@ -108,7 +108,7 @@ def _wait(queue: str, values: Ints, index: NDArray[np.int32], counts: tuple[int,
     first = int(values[0])
     if not np.array_equal(here @ np.array(steps, np.int64) + first if counts else values, values):
         steps = pace.tolist()
-        first = int((values - here @ pace).max())
+        first = int((values - here @ pace)[values > 0].max())  # below 0, a count is there from the start
     return Wait(queue, affine(first, enumerate(steps)), int(values.max()))
 
 
