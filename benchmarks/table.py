@@ -16,7 +16,7 @@ def show(rows: Iterable[Row], machine: Mapping[str, str] | None = None) -> None:
     """Measured times, each beside what it is compared with."""
     title = "Measured on: " + ", ".join(f"{key} {value}" for key, value in (machine or {}).items())
     columns = ("what", "median>", "best>", "beside it, median>", "best>", "of", "ratio>", "of best>", "bar>")
-    table = _table(title if machine else "Measured", *columns)
+    table = make_table(title if machine else "Measured", *columns)
     table.columns[0].no_wrap = True
     for row in rows:
         ratios = [f"{ratio:.2f}" if ratio is not None else "" for ratio in (row.ratio, row.best_ratio)]
@@ -39,7 +39,7 @@ def show_modelled(rows: Iterable[Modelled]) -> Sequence[Modelled]:
         "compiled s>",
         "L2 error>",
     )
-    table = _table("Modelled, batch 1", *columns)
+    table = make_table("Modelled, batch 1", *columns)
     shown = []
     for row in rows:
         shown.append(row)
@@ -51,7 +51,8 @@ def show_modelled(rows: Iterable[Modelled]) -> Sequence[Modelled]:
     return shown
 
 
-def _table(title: str, *columns: str) -> Table:
+def make_table(title: str, *columns: str) -> Table:
+    """A table with these columns; those whose name ends in > have their numbers to the right."""
     table = Table(title=title, title_justify="left")
     for name in columns:
         table.add_column(name.rstrip(">"), justify="right" if name.endswith(">") else "left", overflow="fold")
