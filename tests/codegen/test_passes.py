@@ -9,12 +9,14 @@ from tests.codegen.graphs import SMALL, graph_of
 from tests.codegen.interpreter import run_graph, run_kernels
 from tests.codegen.random_networks import RandomNetwork
 from tests.onnx_models import reference
+from tvm_neuron.codegen.passes.before_moves import compute_before_moves
 from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.fold import fold_constants
 from tvm_neuron.codegen.passes.layout import assign_partitions
 from tvm_neuron.codegen.passes.moves import read_through, write_through
 from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.passes.pieces import cut_pieces
+from tvm_neuron.codegen.passes.row_values import subtract_as_add
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.hw import load_device
 from tvm_neuron.schedule.graph import Graph, linear_indices
@@ -34,8 +36,8 @@ def place_and_write_through(graph: Graph) -> None:
 
 
 PASSES: list[Pass] = [
-    fold_constants, cut_pieces, make_canonical, read_through, sum_through_padding, pad_in_order,
-    place_and_write_through,
+    fold_constants, cut_pieces, make_canonical, subtract_as_add, compute_before_moves, read_through,
+    sum_through_padding, pad_in_order, place_and_write_through,
 ]  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from tvm_neuron.codegen.kernels.split_depth import split_depth
 from tvm_neuron.codegen.kernels.tables import move_tables
 from tvm_neuron.codegen.passes.after_moves import scale_after_moves
 from tvm_neuron.codegen.passes.batches import split_batches
+from tvm_neuron.codegen.passes.before_moves import compute_before_moves
 from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.enumerate import enumerate_indices
 from tvm_neuron.codegen.passes.fold import fold_constants
@@ -53,6 +54,8 @@ def make_kernels(
     split_reductions(graph)
     subtract_as_add(graph)
     write_products_through(graph)
+    read_through(graph)
+    compute_before_moves(graph)
     read_through(graph)
     sum_through_padding(graph)
     pad_in_order(graph)

@@ -63,7 +63,12 @@ def _is_simple(load: Load) -> bool:
 
 def can_invert(block: Block) -> bool:
     """Whether the block's axes can be told from where it writes: each dimension counts some axes in mixed radix."""
-    maps = linear_indices(block.index)
+    return is_one_to_one(block.index)
+
+
+def is_one_to_one(indices: tuple[Expr, ...]) -> bool:
+    """Whether each dimension counts axes of its own in mixed radix: the indices tell the value of every axis."""
+    maps = linear_indices(indices)
     if maps is None:
         return False
     seen = [axis for part in maps for axis in part.terms]
