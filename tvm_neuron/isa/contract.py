@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tvm_neuron.isa.blas import add_products
+from tvm_neuron.isa.scratch import scratch
+from tvm_neuron.isa.widen import as_float32
+
 Array = NDArray[Any]
-# Operands and products of summed steps that are made in one go; 4 to 8 MB were the quickest of 1 to 8.
-_GROUP_BYTES = 8 << 20
+# Operands of summed steps that are converted in one go: what the host's second cache holds.
+_GROUP_BYTES = 1 << 20
 
 
 def contract(stationary: Array, moving: Array, summed: tuple[int, ...], old: Array | None = None) -> Array:
@@ -37,21 +41,18 @@ def contract(stationary: Array, moving: Array, summed: tuple[int, ...], old: Arr
     width = prod(sizes[axis] for axis in right) * prod(free)
     left_order = [*summed, *both, loops, *left, loops + 1, *right]
     right_order = [*summed, *both, loops, *right, *range(loops + 1, moving.ndim), *left]
-    total: Array | None = None
-    for where in _groups([sizes[axis] for axis in summed], 4 * batch * (k * (height + width) + height * width)):
-        a = _matrices(stationary, summed, where, left_order, (batch, k, height))
-        b = _matrices(moving, summed, where, right_order, (batch, k, width))
-        for part in np.matmul(a.swapaxes(-1, -2), b):
-            if total is not None:
-                np.add(total, part, out=total)
-            elif old is None:
-                total = part
-            else:
-                rows, columns = [*both, *left, loops], [*right, *range(loops + 1, moving.ndim)]
-                part[:, :height, :width] += old.transpose(*summed, *rows, *columns).reshape(batch, height, width)
-                total = part
-    assert total is not None  # the product of no loops has one step
-    total = total[:, :height, :width]
+    sums = np.empty((batch, max(2, height), max(2, width)), np.float32)
+    total = sums[:, :height, :width]
+    if old is not None:
+        sums[...] = 0
+        rows, columns = [*both, *left, loops], [*right, *range(loops + 1, moving.ndim)]
+        total[...] = old.transpose(*summed, *rows, *columns).reshape(batch, height, width)
+    fresh = old is None
+    for where in _groups([sizes[axis] for axis in summed], 4 * batch * k * (height + width)):
+        a = _matrices("stationary", stationary, summed, where, left_order, (batch, k, height))
+        b = _matrices("moving", moving, summed, where, right_order, (batch, k, width))
+        add_products(sums, a, b, fresh)
+        fresh = False
 
     order = [*both, *left, loops, *right]
     spread = total.reshape([m if axis == loops else sizes[axis] for axis in order] + list(free))
@@ -81,17 +82,27 @@ def _groups(sizes: Sequence[int], step_bytes: int) -> Iterator[tuple[slice, ...]
 
 
 def _matrices(
-    operand: Array, summed: Sequence[int], where: Sequence[slice], order: Sequence[int], shape: tuple[int, int, int]
+    name: str,
+    operand: Array,
+    summed: Sequence[int],
+    where: Sequence[slice],
+    order: Sequence[int],
+    shape: tuple[int, int, int],
 ) -> Array:
     """Some steps of the operand as float32 [steps, batch, K, columns]; a single column is doubled, see `contract`."""
     steps = [part.stop - part.start for part in where]
-    follows = [operand.shape[axis] > 1 for axis in summed]
     index = [slice(None)] * operand.ndim
-    for axis, part, follow in zip(summed, where, follows, strict=True):
-        index[axis] = part if follow else slice(None)
-    found = operand[tuple(index)].transpose(order).astype(np.float32, order="C")
-    found = found.reshape(*(step if follow else 1 for step, follow in zip(steps, follows, strict=True)), *shape)
-    if not all(follows):
-        found = np.broadcast_to(found, (*steps, *shape))
-    matrices = found.reshape(-1, *shape)
-    return np.repeat(matrices, 2, axis=3) if shape[2] == 1 else matrices
+    for axis, part in zip(summed, where, strict=True):
+        index[axis] = part if operand.shape[axis] > 1 else slice(None)
+    found = operand[tuple(index)]
+    if found.strides[-1] != found.itemsize:
+        found = as_float32(found)
+    found = found.transpose(order)
+    found = np.broadcast_to(found, (*steps, *found.shape[len(steps) :]))
+    batch, k, columns = shape
+    room = scratch(name, prod(steps) * batch * k * max(2, columns))
+    if columns == 1:
+        room.reshape(*found.shape, 2)[...] = found[..., None]
+    else:
+        room.reshape(found.shape)[...] = found
+    return room.reshape(-1, batch, k, max(2, columns))

@@ -1,7 +1,7 @@
 """What the ALU operations and activation functions compute, in float32."""
 
 from collections.abc import Callable
-from math import erf
+from math import erf, prod
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ def _truth(test: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Ar
     return lambda a, b: test(a, b).astype(np.float32)
 
 
-ALU: dict[str, Callable[[Array, Array], Array]] = {
+ALU: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "subtract": np.subtract,
     "multiply": np.multiply,
@@ -35,6 +35,20 @@ ALU_NAMES = tuple(ALU)
 # Operations that can accumulate along free axes, with NumPy's reduction of each.
 REDUCE: dict[str, Callable[..., Array]] = {"add": np.sum, "max": np.max, "min": np.min, "multiply": np.prod}
 REDUCE_NAMES = tuple(REDUCE)
+_SMALL_WINDOW = 32  # elements up to which the largest is found place by place, in all windows at once
+
+
+def reduced(op: str, source: Array, axes: int) -> Array:
+    """`op` over the last `axes` axes, in float32; the bits don't depend on how `source` lies in memory."""
+    kept, window = source.shape[:-axes], source.shape[-axes:]
+    if op in ("max", "min") and prod(window) <= _SMALL_WINDOW:  # rounds nothing, so that the order doesn't matter
+        flat = [source[(..., *place)] for place in np.ndindex(window)]
+        found = np.array(flat[0], np.float32)
+        for part in flat[1:]:
+            ALU[op](found, part, out=found)
+        return found
+    # In one row of memory: NumPy's order of adding depends on the layout.
+    return REDUCE[op](np.ascontiguousarray(source, np.float32).reshape(*kept, -1), axis=-1)
 
 
 def _sigmoid(x: Array) -> Array:
@@ -44,14 +58,24 @@ def _sigmoid(x: Array) -> Array:
 _ERF_STEPS = 1024  # segments of the table for each unit of the argument
 _ERF_END = 4.0  # beyond, 1 - erf is less than half an ulp
 _ERF_TABLE = np.array([erf(step / _ERF_STEPS) for step in range(int(_ERF_END * _ERF_STEPS) + 2)])
+_ERF_BELOW, _ERF_RISE = _ERF_TABLE[:-1].astype(np.float32), np.diff(_ERF_TABLE).astype(np.float32)
+_ERF_ELEMS = 1 << 14  # at a time, so that what is between stays in the host's cache
 
 
 def _erf(x: Array) -> Array:
-    """From a table, linear between its entries (error below 2e-7), as the engine's own tables are."""
-    place = np.minimum(np.abs(x), np.float32(_ERF_END)) * np.float32(_ERF_STEPS)
-    low = np.nan_to_num(place).astype(np.int32)
-    below, above = _ERF_TABLE[low], _ERF_TABLE[low + 1]
-    found: Array = np.copysign(below + (place - low) * (above - below), x).astype(np.float32)
+    """From a table, linear between its entries (error below 3e-7), as the engine's own tables are."""
+    found = np.empty(x.shape, np.float32)
+    flat, source = found.reshape(-1), np.ascontiguousarray(x).reshape(-1)
+    for start in range(0, flat.size, _ERF_ELEMS):
+        part = source[start : start + _ERF_ELEMS]
+        place = np.abs(part)
+        np.minimum(place, np.float32(_ERF_END), out=place)
+        place *= np.float32(_ERF_STEPS)
+        low = np.fmax(place, np.float32(0)).astype(np.int32)  # of NaN too, which has no place
+        place -= low
+        place *= _ERF_RISE.take(low)
+        place += _ERF_BELOW.take(low)
+        np.copysign(place, part, out=flat[start : start + _ERF_ELEMS])
     return found
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
-from tvm_neuron.isa.functions import ALU, ALU_NAMES, REDUCE, REDUCE_NAMES
+from tvm_neuron.isa.functions import ALU, ALU_NAMES, REDUCE_NAMES, reduced
 from tvm_neuron.isa.instruction import Array, Instruction
 from tvm_neuron.isa.limits import elementwise_cycles, is_strided, need_same_shape
 from tvm_neuron.isa.operand import choice, reads, scalar, uint, writes
@@ -109,11 +109,8 @@ class TensorReduce(Instruction, opcode=0x33, engine="pool", mnemonic="tensor_red
 
     def compute(self, *sources: Array) -> Array:
         (source,) = sources
-        kept = source.shape[: source.ndim - self.axes]
-        # In one row of memory, whatever the layout was: NumPy's order of adding depends on it.
-        rows = np.ascontiguousarray(source, np.float32).reshape(*kept, -1)
-        reduced = REDUCE[self.op](rows, axis=-1)
-        return reduced[..., None] if len(self.source.dims) == self.axes else reduced
+        result = reduced(self.op, source, self.axes)
+        return result[..., None] if len(self.source.dims) == self.axes else result
 
     def cost(self, device: Device) -> Cost:
         elems = self.source.free_elems

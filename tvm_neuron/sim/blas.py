@@ -4,14 +4,12 @@ Measured on two cores with ResNet-50: no gain from a second thread, twice the pr
 wall time as soon as anything else runs, because BLAS threads spin while they wait for each other.
 """
 
-import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-import numpy as np
+from tvm_neuron.isa.blas import openblas
 
 _NAMES = ("scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads64_", "openblas_{}_num_threads")
 
@@ -19,14 +17,10 @@ _NAMES = ("scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads64_", "ope
 @cache
 def _controls() -> tuple[Any, Any] | None:
     """(get, set) of the number of threads of the OpenBLAS that NumPy brought along; None with any other BLAS."""
-    for path in Path(np.__file__).parents[1].glob("numpy.libs/*openblas*"):
-        try:
-            library = ctypes.CDLL(str(path))
-        except OSError:
-            continue
-        for name in _NAMES:
-            if hasattr(library, name.format("get")):
-                return getattr(library, name.format("get")), getattr(library, name.format("set"))
+    library = openblas()
+    for name in _NAMES:
+        if hasattr(library, name.format("get")):
+            return getattr(library, name.format("get")), getattr(library, name.format("set"))
     return None
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tvm_neuron.isa.widen import as_float32
 from tvm_neuron.sim.access import Access
 from tvm_neuron.sim.memory import Memory
 from tvm_neuron.sim.statement import AnyTile, Axis, Operand, Statement
@@ -26,10 +27,11 @@ def execute(statement: Statement, memory: Memory, indices: Sequence[int], axes: 
         result = instruction.accumulate(old, summed, *_every_turn(sources, summed, axes))
     else:
         result = instruction.compute(*sources)
-    result = rounded(result, statement.target.dtype)
     if statement.is_private:
-        values[statement.tile] = _kept(result, statement, sources)
-    else:
+        values[statement.tile] = _kept(rounded(result, statement.target.dtype), statement, sources)
+    elif statement.target.dtype.kind in "iu":
+        look(memory, statement.target, indices, axes)[...] = rounded(result, statement.target.dtype)
+    else:  # rounds as `rounded` does, and spares a copy
         look(memory, statement.target, indices, axes)[...] = result
 
 
@@ -61,7 +63,7 @@ def _read(
     else:
         found = look(memory, operand.access, indices, axes)
     if not statement.raw:
-        found = found.astype(np.float32, copy=False)
+        found = as_float32(found)
     if operand.is_scalar:  # [P, 1] against [P, *free]
         found = found.reshape(*found.shape[: len(axes) + 1], *(1 for _ in statement.target.shape[1:]))
     return found

@@ -1,0 +1,21 @@
+"""scratch: room for values that don't outlive one computation, kept by each thread.
+
+Fresh memory of some megabytes comes from the operating system page by page, which takes as long as filling it.
+"""
+
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_ROOM = threading.local()
+
+
+def scratch(name: str, elems: int) -> NDArray[np.float32]:
+    """`elems` float32 that hold anything, until this thread asks for the room `name` again."""
+    room: NDArray[Any] | None = getattr(_ROOM, name, None)
+    if room is None or room.size < elems:
+        room = np.empty(elems, np.float32)
+        setattr(_ROOM, name, room)
+    return room[:elems]
