@@ -11,7 +11,7 @@ from tvm import relax
 from tvm_neuron.codegen import byoc, cpu
 from tvm_neuron.codegen.options import BuildOptions, build_options, current_options
 from tvm_neuron.codegen.worth import weigher
-from tvm_neuron.errors import CompileError, NeuronError, UnschedulableError
+from tvm_neuron.errors import CompileError, NeuronError, OptionError, UnschedulableError
 from tvm_neuron.frontend.normalize import Params, normalize
 from tvm_neuron.frontend.origin import bindings_of, op_name
 from tvm_neuron.hw import load_device
@@ -117,15 +117,30 @@ def describe(parts: Partition, options: BuildOptions) -> dict[str, Any]:
     """The manifest, but for the names of the subgraphs."""
     main = parts.mod["main"]
     fields = main.ret_ty.fields if isinstance(main.ret_ty, relax.TupleType) else [main.ret_ty]
+    inputs = _describe_tensors([var.name for var in main.params], [var.ty for var in main.params])
+    outputs = _describe_tensors(output_names(main), fields)
+    if options.dynamic_batch:
+        _check_batch([*inputs, *outputs])
     return {
         "compiler": f"tvm_neuron {VERSION}",
         "options": options.to_dict(),
         "device": options.device,
         "placement": [asdict(row) for row in parts.placements],
         "order": _call_order(parts.mod),
-        "inputs": _describe_tensors([var.name for var in main.params], [var.ty for var in main.params]),
-        "outputs": _describe_tensors(output_names(main), fields),
+        "inputs": inputs,
+        "outputs": outputs,
     }
+
+
+def _check_batch(tensors: Sequence[dict[str, Any]]) -> None:
+    """Raises OptionError unless the first dimension of all inputs and outputs is the same known size."""
+    sizes = {row["shape"][0] if row["shape"] else 0 for row in tensors}
+    if len(sizes) != 1 or min(sizes) < 1:
+        shapes = ", ".join(f"'{row['name']}' {row['shape']}" for row in tensors)
+        raise OptionError(
+            f"dynamic_batch needs a batch as first dimension, the same for all inputs and outputs: {shapes}; compile "
+            "one library for each batch size instead"
+        )
 
 
 def options_of_target(target: tvm.target.Target) -> BuildOptions:

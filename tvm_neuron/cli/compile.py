@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_neuron.cli import cores, log, precision, retired, source
-from tvm_neuron.errors import PlacementError
+from tvm_neuron.errors import OptionError, PlacementError
 from tvm_neuron.hw import load_device
 
 NAME = "compile"
@@ -37,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     placement.add_argument("--must-compile", action="store_true", help="refuse operators on the CPU in a .so too")
     cores.add_arguments(parser.add_argument_group("cores"))
+    parser.add_argument(
+        "--dynamic-batch", "--dynamic-batch-size", action="store_true", help="a .so that takes any number of rows"
+    )
     told = parser.add_argument_group("what is told")
     log.add_arguments(told)
     told.add_argument("--json", action="store_true", help="print the summary of what was made as JSON")
@@ -66,11 +69,14 @@ def _compile(options: argparse.Namespace, told: log.Log) -> Any:
     from tvm_neuron.runtime import report
 
     is_neff = options.output.endswith(".neff")
+    if is_neff and options.dynamic_batch:
+        raise OptionError("--dynamic-batch: a .neff has one batch size; write a library, --output FILE.so")
     told.stage(f"import {options.model}")
     mod, params = source.read_model(options)
     chosen = BuildOptions(
         must_compile=options.must_compile or is_neff,
         minimum_segment_size=options.minimum_segment_size,
+        dynamic_batch=options.dynamic_batch,
         on_stage=told.stage,
         **precision.as_build_options(options),
         **cores.as_build_options(options),

@@ -29,6 +29,9 @@ class BuildOptions:
     weights stay in SBUF between runs as far as they fit. `static_weights` does the same on one core, and makes it an
     error if some don't fit.
 
+    `dynamic_batch` makes a library that takes any number of rows: more are split, what is left over is padded. It is
+    for models whose rows do not depend on each other.
+
     Raises:
         OptionError: there is no such precision.
     """
@@ -42,6 +45,7 @@ class BuildOptions:
     minimum_segment_size: int | None = None
     on_cpu: tuple[str, ...] = ()
     pipeline_cores: int = 1
+    dynamic_batch: bool = False
     static_weights: bool = False
     on_stage: Callable[[str], None] = _ignore
 
@@ -56,6 +60,7 @@ class BuildOptions:
             "must_compile": self.must_compile,
             "minimum_segment_size": self.minimum_segment_size,
             "pipeline_cores": self.pipeline_cores,
+            "dynamic_batch": self.dynamic_batch,
             "static_weights": self.static_weights,
             "on_cpu": list(self.on_cpu),
         }

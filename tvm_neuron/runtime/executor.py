@@ -1,6 +1,7 @@
 """Runs a compiled library: named inputs in, named outputs out, checked before anything runs."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from tvm import relax
 
 from tvm_neuron.errors import InputError
 from tvm_neuron.neff import TensorInfo, check_inputs
+from tvm_neuron.runtime.batches import batch_of, joined, parts, rows_of
 from tvm_neuron.runtime.contents import manifest
 from tvm_neuron.runtime.tensors import as_numpy, as_tensor, widened
 
@@ -19,6 +21,8 @@ Value = Any
 
 class Executor:
     """One library on one device: holds the inputs until `run`, and the outputs after it.
+
+    A library built with `dynamic_batch` takes any number of rows, the same for every input.
 
     Raises InputError from `set_input` (unknown name, wrong shape or dtype) and from `run` (an input is missing).
     """
@@ -30,6 +34,7 @@ class Executor:
         self.inputs = _infos(described["inputs"])
         self.outputs = _infos(described["outputs"])
         self._machine = relax.VirtualMachine(module, device)
+        self._batch = batch_of(self.inputs) if described["options"].get("dynamic_batch") else None
         self._values: dict[str, tvm.runtime.Tensor] = {}
         self._results: list[tvm.runtime.Tensor] = []
 
@@ -49,10 +54,27 @@ class Executor:
     def run(self, **values: Value) -> None:
         """Set the inputs given by keyword, and run."""
         self.set_inputs(values)
-        check_inputs(self.inputs, {name: as_numpy(value) for name, value in self._values.items()})
-        result = self._machine["main"](*(self._values[info.name] for info in self.inputs))
+        arrays = {name: as_numpy(value) for name, value in self._values.items()}
+        if self._batch is not None and len(arrays) == len(self.inputs):
+            rows = rows_of(self.inputs, arrays)
+            if rows != self._batch:
+                self._results = self._run_parts(arrays, rows, self._batch)
+                return
+        check_inputs(self.inputs, arrays)
+        self._results = self._call(self._values)
+
+    def _run_parts(self, arrays: Mapping[str, np.ndarray], rows: int, batch: int) -> list[tvm.runtime.Tensor]:
+        found, counts = [], []
+        for part, real in parts(arrays, rows, batch):
+            results = self._call({name: tvm.runtime.tensor(array) for name, array in part.items()})
+            found.append([as_numpy(result) for result in results])
+            counts.append(real)
+        return [tvm.runtime.tensor(array) for array in joined(found, counts)]
+
+    def _call(self, values: Mapping[str, tvm.runtime.Tensor]) -> list[tvm.runtime.Tensor]:
+        result = self._machine["main"](*(values[info.name] for info in self.inputs))
         several = not isinstance(result, tvm.runtime.Tensor | tvm_ffi.Shape)
-        self._results = [as_tensor(value) for value in (result if several else (result,))]
+        return [as_tensor(value) for value in (result if several else (result,))]
 
     def get_input(self, key: str | int) -> tvm.runtime.Tensor:
         """The value that was set for an input."""
@@ -87,6 +109,8 @@ class Executor:
         if not is_array:  # numbers and lists have no dtype of their own
             array = array.astype(info.dtype)
         array = widened(array)
+        if self._batch is not None and array.ndim and array.shape[0]:
+            info = replace(info, shape=(array.shape[0], *info.shape[1:]))
         check_inputs([info], {info.name: array})
         self._values[info.name] = tvm.runtime.tensor(array)
 
