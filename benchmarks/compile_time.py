@@ -69,7 +69,7 @@ def compile_for_cpu(model_file: Path, library_file: Path) -> None:
 
 def peak_memory_mb(model_file: Path, neff_file: Path) -> float:
     """The largest resident size of a `neuron-cc compile` process; NaN where there is no /proc."""
-    command = [sys.executable, "-c", _COMPILE_AND_TELL, "compile", model_file, "--output", neff_file]
+    command = [sys.executable, "-c", _COMPILE_AND_TELL, "compile", model_file, "--output", neff_file, "--cache", "off"]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found = re.search(r"^VmHWM:\s+(\d+) kB", told, re.MULTILINE)
     return int(found[1]) * 1024 / 1e6 if found else math.nan

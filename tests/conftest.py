@@ -8,6 +8,12 @@ import pytest
 _GOLDEN = Path(__file__).parent / "golden"
 
 
+@pytest.fixture(autouse=True)
+def _no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a test compiles is compiled; those of the cache give theirs a folder."""
+    monkeypatch.setenv("NEURON_CC_CACHE", "off")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--update-golden`."""
     parser.addoption("--update-golden", action="store_true", help="write what the golden files should hold into them")

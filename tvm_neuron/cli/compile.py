@@ -14,7 +14,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tvm_neuron.cli import cores, log, precision, retired, source
+from tvm_neuron.cli import cached, cores, log, precision, retired, source
+from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.errors import OptionError, PlacementError
 from tvm_neuron.hw import load_device
 
@@ -40,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dynamic-batch", "--dynamic-batch-size", action="store_true", help="a .so that takes any number of rows"
     )
+    cached.add_arguments(parser.add_argument_group("how long it takes"))
     told = parser.add_argument_group("what is told")
     log.add_arguments(told)
     told.add_argument("--json", action="store_true", help="print the summary of what was made as JSON")
@@ -53,47 +55,52 @@ def run(options: argparse.Namespace) -> None:
         NeuronError: the model can't be read, placed or compiled, or the output not be written.
     """
     retired.tell(options.retired)
-    load_device(options.target)
-    with log.log("compile", options) as told:
-        library = _compile(options, told)
-    from tvm_neuron.runtime import report
-
-    found = report(library)
-    print(json.dumps(found.to_json(), indent=2) if options.json else f"{options.output}: {found.headline()}")
-
-
-def _compile(options: argparse.Namespace, told: log.Log) -> Any:
-    from tvm_neuron import neff, relay
-    from tvm_neuron.build import BuildOptions
-    from tvm_neuron.cli.artifact import whole_neff
-    from tvm_neuron.runtime import report
-
+    device = load_device(options.target)
     is_neff = options.output.endswith(".neff")
     if is_neff and options.dynamic_batch:
         raise OptionError("--dynamic-batch: a .neff has one batch size; write a library, --output FILE.so")
+    with log.log("compile", options) as told:
+        chosen = BuildOptions(
+            must_compile=options.must_compile or is_neff,
+            minimum_segment_size=options.minimum_segment_size,
+            dynamic_batch=options.dynamic_batch,
+            on_stage=told.stage,
+            **precision.as_build_options(options),
+            **cores.as_build_options(options),
+        )
+        told.stage("look into the cache")
+        entry = cached.find(options, chosen.to_dict(), device, told.stage)
+        summary = entry.fetch(Path(options.output)) if entry is not None else None
+        if summary is None:
+            summary = _compile(options, chosen, told)
+            if entry is not None:
+                entry.keep(Path(options.output), summary)
+        for row in summary["report"]["placement"]:
+            reason = f": {row['reason']}" if row["reason"] else ""
+            told.detail(f"{row['name']} ({row['op']}): {row['where']}{reason}")
+    text = json.dumps(summary["report"], indent=2) if options.json else f"{options.output}: {summary['headline']}"
+    print(text)
+
+
+def _compile(options: argparse.Namespace, chosen: BuildOptions, told: log.Log) -> cached.Summary:
+    from tvm_neuron import neff, relay
+    from tvm_neuron.cli.artifact import whole_neff
+    from tvm_neuron.runtime import report
+
     told.stage(f"import {options.model}")
     mod, params = source.read_model(options)
-    chosen = BuildOptions(
-        must_compile=options.must_compile or is_neff,
-        minimum_segment_size=options.minimum_segment_size,
-        dynamic_batch=options.dynamic_batch,
-        on_stage=told.stage,
-        **precision.as_build_options(options),
-        **cores.as_build_options(options),
-    )
     try:
         library = relay.build(mod, target=_target(options.target), params=params, options=chosen)
     except PlacementError as error:
         advice = "" if options.must_compile else "\nto run them on the CPU, write a library: --output FILE.so"
         raise PlacementError(f"{error}{advice}") from error
-    for row in report(library).placement:
-        told.detail(f"{row.name} ({row.op}): {row.where}{f': {row.reason}' if row.reason else ''}")
     told.stage(f"write {options.output}")
-    if is_neff:
+    if options.output.endswith(".neff"):
         neff.save(whole_neff(library, Path(options.model).stem), options.output)
     else:
         library.export_library(options.output)
-    return library
+    found = report(library)
+    return {"headline": found.headline(), "report": found.to_json()}
 
 
 def _target(device: str) -> dict[str, Any]:

@@ -1,0 +1,155 @@
+"""Store: results in a folder that any number of processes share.
+
+An entry is one file, named by its key: magic, SHA-256, two lengths, a note (JSON), the result. It is written aside and
+renamed, so that readers see whole entries only, and of several writers of one key the last one counts. Its checksum is
+verified while it is read; an entry that fails is removed, and made again by whoever asked for it.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from struct import Struct
+from tempfile import NamedTemporaryFile
+from typing import Any, BinaryIO
+
+from tvm_neuron.neff import write_aside
+
+_MAGIC = b"tvm_neuron 1\n\0\0\0"
+_HEAD = Struct("<16s32sQQ")  # magic, SHA-256 of key and all that follows, bytes of the note, bytes of the result
+_CHUNK_BYTES = 1 << 20
+_ASIDE = ".part-"
+_ABANDONED_SECONDS = 3600
+
+
+class _DamagedError(Exception):
+    """An entry is not what was written."""
+
+
+class Store:
+    """Entries in `folder`, which take at most `limit_bytes`: those that were used longest ago go first.
+
+    Nothing here makes a build fail: what is wrong is told to `on_trouble`, and there is no result.
+    """
+
+    def __init__(self, folder: Path, limit_bytes: int, on_trouble: Callable[[str], None]) -> None:
+        self.folder = folder
+        self.limit_bytes = limit_bytes
+        self._on_trouble = on_trouble
+
+    def fetch(self, key: str, target: Path) -> dict[str, Any] | None:
+        """Copies the result to the file `target`, whole or not at all, and gives its note; None if there is none.
+
+        Raises:
+            NeffError: `target` can't be written.
+        """
+        entry = self.folder / key
+        try:
+            file = entry.open("rb")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._on_trouble(f"the cache '{self.folder}' can't be read: {error.strerror}")
+            return None
+        with file:
+            try:
+                note, chunks = _read(file, key)
+                write_aside(target, chunks)
+            except _DamagedError as error:
+                self._on_trouble(f"an entry of the cache is damaged and made again: '{entry}' {error}")
+                with suppress(OSError):  # it will be written over
+                    entry.unlink()
+                return None
+        with suppress(OSError):  # of a cache that may only be read
+            os.utime(entry)
+        return note
+
+    def keep(self, key: str, source: Path, note: dict[str, Any]) -> None:
+        """Adds the file `source` with a note (plain values), and lets old entries go."""
+        encoded = json.dumps(note).encode()
+        size = _HEAD.size + len(encoded) + source.stat().st_size
+        if size > self.limit_bytes:
+            self._on_trouble(
+                f"the result takes {size / 1e6:.0f} MB and is not kept; the cache may take {self.limit_bytes / 1e6:.0f}"
+            )
+            return
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._write(key, source, encoded)
+            self._trim()
+        except OSError as error:
+            self._on_trouble(f"the cache '{self.folder}' can't be written: {error.strerror}")
+
+    def _write(self, key: str, source: Path, note: bytes) -> None:
+        with NamedTemporaryFile(dir=self.folder, prefix=_ASIDE, delete=False) as file:
+            try:
+                file.write(bytes(_HEAD.size))
+                digest, size = _started(key, note), 0
+                file.write(note)
+                with source.open("rb") as result:
+                    while chunk := result.read(_CHUNK_BYTES):
+                        digest.update(chunk)
+                        size += file.write(chunk)
+                file.seek(0)
+                file.write(_HEAD.pack(_MAGIC, digest.digest(), len(note), size))
+                file.flush()
+                os.fsync(file.fileno())
+                os.replace(file.name, self.folder / key)
+            except BaseException:
+                os.unlink(file.name)
+                raise
+
+    def _trim(self) -> None:
+        """Removes what exceeds the limit, and what a writer that died left behind."""
+        found = []
+        for path in self.folder.iterdir():
+            with suppress(FileNotFoundError):  # another process has just removed it
+                stat = path.stat()
+                if not path.name.startswith(_ASIDE):
+                    found.append((stat.st_mtime_ns, stat.st_size, path))
+                elif time.time() - stat.st_mtime > _ABANDONED_SECONDS:
+                    path.unlink()
+        total = sum(size for _, size, _ in found)
+        for _, size, path in sorted(found):
+            if total <= self.limit_bytes:
+                return
+            path.unlink(missing_ok=True)
+            total -= size
+
+
+def _started(key: str, note: bytes) -> Any:
+    return sha256(b"%s\n%d\n%s" % (key.encode(), len(note), note))
+
+
+def _read(file: BinaryIO, key: str) -> tuple[dict[str, Any], Iterator[bytes]]:
+    """The note, and the result in chunks: the last of them comes only if all of it is as it was written.
+
+    Raises:
+        _DamagedError: it is not.
+    """
+    size = os.fstat(file.fileno()).st_size
+    head = file.read(_HEAD.size)
+    if len(head) < _HEAD.size:
+        raise _DamagedError("ends within its head")
+    magic, expected, note_bytes, result_bytes = _HEAD.unpack(head)
+    if magic != _MAGIC:
+        raise _DamagedError("is of another format")
+    if size != _HEAD.size + note_bytes + result_bytes:
+        raise _DamagedError(f"has {size} bytes instead of {_HEAD.size + note_bytes + result_bytes}")
+    note = file.read(note_bytes)
+
+    def chunks() -> Iterator[bytes]:
+        digest = _started(key, note)
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+            yield chunk
+        if digest.digest() != expected:
+            raise _DamagedError("has a wrong checksum")
+
+    try:
+        return json.loads(note), chunks()
+    except ValueError as error:
+        raise _DamagedError("has a damaged note") from error

@@ -1,0 +1,77 @@
+"""The cache of the command line: a second compile of the same model in the same way copies what the first one made."""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvm_neuron.cache import Store, fingerprint, open_store
+from tvm_neuron.cli.io_config import read_io_config
+from tvm_neuron.hw import Device
+from tvm_neuron.hw.load import device_to_dict
+
+Summary = dict[str, Any]
+"""What a compile tells when it is done: `headline` and `report`, the report's values."""
+
+
+def add_arguments(parser: argparse._ActionsContainer) -> None:
+    """The argument about the cache."""
+    parser.add_argument(
+        "--cache",
+        metavar="DIR",
+        help="where to keep what was compiled, for the next time; 'off': nowhere. Without it $NEURON_CC_CACHE, or "
+        "tvm_neuron in the user's cache, at most $NEURON_CC_CACHE_MB (4096)",
+    )
+
+
+@dataclass(frozen=True)
+class Cached:
+    """The entry of one command line."""
+
+    store: Store
+    key: str
+    files: list[Path]
+    state: list[tuple[int, int] | None]
+
+    def fetch(self, output: Path) -> Summary | None:
+        """Writes the output as it was compiled before, and gives what was told then; None if it has to be compiled."""
+        return self.store.fetch(self.key, output)
+
+    def keep(self, output: Path, summary: Summary) -> None:
+        """For the next time; not if the model was written over while it was compiled."""
+        if self.state == [_state(path) for path in self.files]:
+            self.store.keep(self.key, output, summary)
+
+
+def find(
+    options: argparse.Namespace, wishes: dict[str, Any], device: Device, on_trouble: Callable[[str], None]
+) -> Cached | None:
+    """The entry for a command line whose options of the build are `wishes`; None without a cache.
+
+    Raises:
+        OptionError: see `open_store`.
+    """
+    from tvm_neuron.frontend.onnx.files import model_files
+
+    store = open_store(options.cache, on_trouble)
+    if store is None:
+        return None
+    model, output = Path(options.model), Path(options.output)
+    inputs = read_io_config(options.io_config)
+    everything = {
+        "options": wishes,
+        "device": device_to_dict(device),
+        "inputs": repr(inputs),
+        "framework": options.framework,
+        "name": model.stem,
+        "kind": output.suffix,
+    }
+    files = model_files(model)
+    state = [_state(path) for path in files]
+    return Cached(store, fingerprint(everything, files), files, state)
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    found = path.stat() if path.is_file() else None
+    return (found.st_mtime_ns, found.st_size) if found else None
