@@ -6,6 +6,7 @@ from tvm import relax
 from tvm_neuron.codegen.cpu.empty_constants import allocate_empty_constants
 from tvm_neuron.codegen.cpu.extremes import EXTREMES
 from tvm_neuron.codegen.cpu.products import PRODUCTS
+from tvm_neuron.codegen.cpu.schedule import schedule_kernels
 from tvm_neuron.codegen.cpu.suppression import SUPPRESSION
 
 
@@ -19,6 +20,7 @@ def lower(mod: tvm.IRModule) -> tvm.IRModule:
         relax.transform.FoldConstant(),
         relax.transform.FuseOps(),
         relax.transform.FuseTIR(),
+        schedule_kernels,
         allocate_empty_constants,
         relax.pipeline.default_build_pipeline(),
     ]
