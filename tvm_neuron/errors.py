@@ -17,6 +17,14 @@ class RangeError(NeuronError):
     """A value at run time is outside of what the device can carry exactly."""
 
 
+class PositionError(RangeError):
+    """An index computed at run time lies outside of the dimension it chooses from; `origin` numbers its operator."""
+
+    def __init__(self, message: str, origin: int = 0) -> None:
+        super().__init__(message)
+        self.origin = origin
+
+
 class OptionError(NeuronError):
     """A build option has a value that does not exist, or contradicts another."""
 

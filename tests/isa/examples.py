@@ -5,6 +5,7 @@ from collections.abc import Callable
 from tvm_neuron.isa import (
     Activation,
     DmaCopy,
+    DmaGather,
     DramTile,
     Instruction,
     Matmul,
@@ -42,6 +43,8 @@ def dram(*shape: int, dtype: str = "bfloat16") -> DramTile:
     return DramTile(0, dtype, affine(0), tile.dims)
 
 
+POSSIBLE = 5  # positions that the example of a gather chooses from
+
 # By mnemonic: an instruction that works on p partitions with n elements in each.
 EXAMPLES: dict[str, Callable[[int, int], Instruction]] = {
     "nc_matmul": lambda p, n: Matmul(sbuf(p, 32), sbuf(p, n), psum(32, n), ()),
@@ -55,4 +58,5 @@ EXAMPLES: dict[str, Callable[[int, int], Instruction]] = {
     "select": lambda p, n: Select(sbuf(p, n), sbuf(p, n), sbuf(p, n), psum(p, n)),
     "memset": lambda p, n: Memset(sbuf(p, n), 0.0),
     "dma_copy": lambda p, n: DmaCopy(sbuf(p, n), dram(p, n), 0),
+    "dma_gather": lambda p, n: DmaGather(sbuf(p, n), dram(POSSIBLE, p, n), sbuf(p, n, dtype="int32"), 0),
 }

@@ -35,6 +35,8 @@ def operands(kind: Kind) -> st.SearchStrategy[Any]:
     match kind:
         case TileKind(spaces=spaces):
             chip = tuple(space for space in spaces if space != "dram")
+            if not chip:
+                return _DRAM_TILES
             return sram_tiles(chip) | _DRAM_TILES if "dram" in spaces else sram_tiles(chip)
         case ScalarKind():
             return _FLOATS | sram_tiles()

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.isa.examples import EXAMPLES
+from tests.isa.examples import EXAMPLES, POSSIBLE, dram, sbuf
+from tvm_neuron.errors import PositionError, ProgramError
 from tvm_neuron.hw import CHIPS, load_device
-from tvm_neuron.isa import BY_MNEMONIC, ISA, DramTile, Instruction, Tile
+from tvm_neuron.isa import BY_MNEMONIC, ISA, DmaGather, DramTile, Instruction, Tile
 from tvm_neuron.isa.manual import PATH, layouts, manual
 from tvm_neuron.isa.operand import ScalarKind, TileKind
 
@@ -28,6 +29,8 @@ def sources(instruction: Instruction, lead: tuple[int, ...] = ()) -> list:
             found.append(random.standard_normal((*lead, value.partitions, *(1,) * free)).astype(np.float32))
         elif isinstance(kind, ScalarKind):
             found.append(np.float32(value))
+        elif isinstance(kind, TileKind) and value.dtype == "int32":
+            found.append(random.integers(0, POSSIBLE, (*lead, *value.shape), np.int32))
         elif isinstance(kind, TileKind) and kind.role == "reads":
             found.append(random.standard_normal((*lead, *value.shape)).astype(np.float32))
     return found
@@ -38,8 +41,12 @@ def sources(instruction: Instruction, lead: tuple[int, ...] = ()) -> list:
 @_QUICK
 def test_compute_gives_the_shape_of_the_destination(cls: type[Instruction], p: int, n: int) -> None:
     instruction = EXAMPLES[cls.mnemonic](p, n)
-    for chip in CHIPS:
-        instruction.check(load_device(chip))
+    for device in map(load_device, CHIPS):
+        if isinstance(instruction, DmaGather) and not device.dma_indirect_ns:
+            with pytest.raises(ProgramError, match=f"{device.name} has no descriptors with computed addresses"):
+                instruction.check(device)
+        else:
+            instruction.check(device)
     assert instruction.compute(*sources(instruction)).shape == instruction.destination.shape
 
 
@@ -94,3 +101,30 @@ def test_layouts_are_those_of_this_version(golden) -> None:
 
 def test_the_manual_is_current() -> None:
     assert PATH.read_text() == manual(), "run python -m tvm_neuron.isa.manual"
+
+
+def test_a_gather_takes_the_rows_at_its_positions() -> None:
+    instruction = DmaGather(sbuf(3, 4), dram(5, 3, 4), sbuf(3, 4, dtype="int32"), 0)
+    rows = np.arange(20, dtype=np.float32).reshape(5, 1, 4).repeat(3, 1)
+    positions = np.array([4, 0, 2], np.int32)
+    found = instruction.compute(rows, np.broadcast_to(positions[:, None], (3, 4)))
+    np.testing.assert_array_equal(found, rows[positions, 0])
+
+
+@pytest.mark.parametrize("position", [-1, 5])
+def test_a_gather_refuses_a_position_outside(position: int) -> None:
+    instruction = DmaGather(sbuf(1, 2), dram(5, 1, 2), sbuf(1, 2, dtype="int32"), 0)
+    with pytest.raises(PositionError, match=f"position {position} lies outside of the 5 elements"):
+        instruction.compute(np.zeros((5, 1, 2), np.float32), np.array([[0, position]], np.int32))
+
+
+@pytest.mark.parametrize(
+    ("instruction", "message"),
+    [
+        (DmaGather(sbuf(3, 4), dram(5, 3, 4), sbuf(3, 4), 0), "positions are bfloat16; they must be int32"),
+        (DmaGather(sbuf(3, 4), dram(3, 4), sbuf(3, 4, dtype="int32"), 0), r"from \[3, 4\] at \[3, 4\] to \[3, 4\]"),
+    ],
+)
+def test_a_gather_refuses_what_does_not_fit(instruction: DmaGather, message: str) -> None:
+    with pytest.raises(ProgramError, match=message):
+        instruction.check(load_device("inf2"))

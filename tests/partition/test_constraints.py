@@ -31,9 +31,9 @@ def test_a_float_operator_of_static_shape_matches() -> None:
         (relax.op.cumprod(var((4,)), 0), "TVM has a kernel in TIR for it, unlike for cumprod"),
         (relax.op.cumsum(var((4,)), 0), "A cumulative sum runs over at most 2048 floats, unlike cumsum here"),
         (
-            relax.op.take(var((4, 3)), var((2,), "int64"), axis=0),
-            "Positions are known at compile time: NeuronCore-v1 has no computed addresses, programs for v2 use none "
-            "(take)",
+            relax.op.scatter_elements(var((4, 3)), var((2, 3), "int64"), var((2, 3)), axis=0),
+            "Where it writes is known at compile time: no NeuronCore-v1 computes addresses, v2 only those it reads "
+            "(scatter_elements)",
         ),
         (
             relax.op.sort(var((40,))),
@@ -61,10 +61,17 @@ def test_refusals(call: relax.Call, reason: str) -> None:
 
 
 def test_operands_known_at_compile_time_may_have_any_dtype() -> None:
-    indices = var((2,), "int64")
-    take = typed(relax.op.take(var((4, 3)), indices, axis=0))
-    assert not check(take, nothing, CONSTRAINTS)
-    assert check(take, lambda expr: expr.same_as(indices), CONSTRAINTS)
+    table = var((4, 3), "float64")
+    cast = typed(relax.op.astype(table, "float32"))
+    assert not check(cast, nothing, CONSTRAINTS)
+    assert check(cast, lambda expr: expr.same_as(table), CONSTRAINTS)
+
+
+def test_where_a_scatter_writes_must_be_known() -> None:
+    indices = var((2, 3), "int64")
+    scatter = typed(relax.op.scatter_elements(var((4, 3)), indices, var((2, 3)), axis=0))
+    assert not check(scatter, nothing, CONSTRAINTS)
+    assert check(scatter, lambda expr: expr.same_as(indices), CONSTRAINTS)
 
 
 def test_every_constraint_is_a_sentence_for_the_manual() -> None:

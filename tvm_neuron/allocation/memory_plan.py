@@ -8,7 +8,7 @@ from tvm_neuron.allocation.place import Buffer, peak_bytes, place
 from tvm_neuron.allocation.regions import Box, box, grains, joined, source_maps, strips, whole
 from tvm_neuron.allocation.storage import OnChip
 from tvm_neuron.errors import CompileError, UnschedulableError
-from tvm_neuron.schedule.kernel import Contraction, Kernel, Product
+from tvm_neuron.schedule.kernel import Contraction, Gather, Kernel, Product
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import Region
 
@@ -99,6 +99,9 @@ def _buffers(kernels: list[Kernel], plan: MemoryPlan, capacity: int) -> list[Buf
     ]
     for step, kernel in enumerate(kernels):
         if kernel.by_dma:
+            if isinstance(kernel.root, Gather) and kernel.root.positions.tensor in plan.in_dram:
+                plan.strips[kernel] = [whole(kernel)]
+                buffers.append(_whole_buffer(plan, kernel, kernel.root.positions.tensor, step))
             continue
         region = whole(kernel)
         if plan.boxes(kernel, region):
@@ -115,6 +118,12 @@ def _buffers(kernels: list[Kernel], plan: MemoryPlan, capacity: int) -> list[Buf
         else:
             plan.strips[kernel] = [region]
     return buffers
+
+
+def _whole_buffer(plan: MemoryPlan, kernel: Kernel, tensor: Tensor, step: int) -> Buffer:
+    """Where a DRAM tensor is staged that a kernel needs as a whole."""
+    size = bytes_on_chip(plan.stage_dtype(kernel, tensor), plan.partition_of[tensor], tensor.shape)
+    return Buffer((kernel, tensor, 0), size, step, step)
 
 
 def _stage_total(plan: MemoryPlan, kernel: Kernel, region: Region) -> int:

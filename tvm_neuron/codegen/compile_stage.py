@@ -8,6 +8,7 @@ from tvm_neuron.allocation.storage import InDram
 from tvm_neuron.codegen.emit.builder import Builder, Ring
 from tvm_neuron.codegen.emit.contraction import emit_contraction
 from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, Emitter
+from tvm_neuron.codegen.emit.gather import emit_gather
 from tvm_neuron.codegen.emit.movement import emit_movement
 from tvm_neuron.codegen.emit.positions import load_positions
 from tvm_neuron.codegen.emit.product import emit_product, emit_transposition
@@ -24,7 +25,7 @@ from tvm_neuron.program.race import check_races
 from tvm_neuron.program.residents import check_residents
 from tvm_neuron.program.verify import verify
 from tvm_neuron.runtime import VERSION
-from tvm_neuron.schedule.kernel import Contraction, Kernel, Product, Reduction, Transposition
+from tvm_neuron.schedule.kernel import Contraction, Gather, Kernel, Product, Reduction, Transposition
 from tvm_neuron.schedule.tensor import Tensor
 
 
@@ -84,7 +85,7 @@ def _emit(stage: Stage, room: Room, device: Device, keep_weights: bool) -> tuple
     for kernel in stage.kernels:
         with builder.working_for(kernel.origins[0]):
             if kernel.by_dma:
-                emit_movement(emitter, kernel)
+                (emit_gather if isinstance(kernel.root, Gather) else emit_movement)(emitter, kernel)
                 continue
             load_positions(emitter, kernel)
             _EMIT[type(kernel.root)](emitter, kernel)

@@ -17,6 +17,7 @@ from tvm_neuron.codegen.passes.before_moves import compute_before_moves
 from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.enumerate import enumerate_indices
 from tvm_neuron.codegen.passes.fold import fold_constants
+from tvm_neuron.codegen.passes.gathers import separate_gathers
 from tvm_neuron.codegen.passes.layout import assign_partitions
 from tvm_neuron.codegen.passes.moves import read_through, write_products_through, write_through
 from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
@@ -48,6 +49,7 @@ def make_kernels(
     """
     fold_constants(graph)
     _give_dimensions(graph)
+    separate_gathers(graph, device)
     cut_pieces(graph)
     graph.blocks = [canonical(block) for block in graph.blocks]
     enumerate_indices(graph)

@@ -38,6 +38,7 @@ class Device:
     dma_descriptor_ns: int
     dma_descriptor_max_bytes: int
     dma_start_ns: int
+    dma_indirect_ns: int  # more until a transfer with computed addresses starts; 0: the DMA has none
     semaphores: int
     cores_per_chip: int
     host_bytes_per_second: int  # of the link between host and device, one way
@@ -50,7 +51,7 @@ class Device:
             value = getattr(self, name)
             if name not in self.sources:
                 raise DeviceError(f"device '{self.name}': {name} has no source; say where the number is from")
-            smallest = 0 if name == "fp32_matmul_passes" else 1
+            smallest = 0 if name in ("fp32_matmul_passes", "dma_indirect_ns") else 1
             if not isinstance(value, int) or value < smallest:
                 raise DeviceError(
                     f"device '{self.name}': {name} is {value!r}; it must be a whole number of at least {smallest}"

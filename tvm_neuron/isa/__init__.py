@@ -3,7 +3,7 @@
 from tvm_neuron.isa.act import Activation
 from tvm_neuron.isa.affine import Affine, affine
 from tvm_neuron.isa.cost import Cost
-from tvm_neuron.isa.dma import DmaCopy
+from tvm_neuron.isa.dma import DmaCopy, DmaGather
 from tvm_neuron.isa.instruction import QUEUES, Instruction, Wait
 from tvm_neuron.isa.pe import Matmul, Transpose
 from tvm_neuron.isa.pool import Memset, ScalarTensorTensor, Select, TensorCopy, TensorReduce, TensorScalar, TensorTensor
@@ -21,6 +21,7 @@ ISA: tuple[type[Instruction], ...] = (
     Memset,
     Select,
     DmaCopy,
+    DmaGather,
 )
 BY_OPCODE = {cls.opcode: cls for cls in ISA}
 BY_MNEMONIC = {cls.mnemonic: cls for cls in ISA}
@@ -36,6 +37,7 @@ __all__ = [
     "Affine",
     "Cost",
     "DmaCopy",
+    "DmaGather",
     "DramTile",
     "Instruction",
     "Matmul",

@@ -1,8 +1,11 @@
 """DMA: moves any strided pattern between DRAM and SBUF, converting the dtype on the way."""
 
+from collections.abc import Sequence
 from math import ceil, prod
 
-from tvm_neuron.errors import ProgramError
+import numpy as np
+
+from tvm_neuron.errors import PositionError, ProgramError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
 from tvm_neuron.isa.dtypes import size_bytes
@@ -33,24 +36,79 @@ class DmaCopy(Instruction, opcode=0x40, engine="dma", mnemonic="dma_copy"):
         return sources[0]
 
     def cost(self, device: Device) -> Cost:
-        sides = (self.target, self.source)
-        elems = prod(self.source.shape)
-        run = min(_run_elems(side) for side in sides)
-        run_bytes = min(run * size_bytes(self.source.dtype), device.dma_descriptor_max_bytes)
-        descriptors = ceil(elems * size_bytes(self.source.dtype) / run_bytes)
-        moved = sum(elems * size_bytes(side.dtype) for side in sides if isinstance(side, DramTile))
-        by_descriptors = descriptors * device.dma_descriptor_ns / device.dma_engines
-        by_bytes = max(moved, elems) * 1e9 / device.dram_bytes_per_second
-        return Cost(ceil(max(by_descriptors, by_bytes)), device.dma_start_ns, dram_bytes=moved)
+        run = min(_run_elems(side) for side in (self.target, self.source))
+        busy, moved = _transfer(device, self.target, self.source, run)
+        return Cost(busy, device.dma_start_ns, dram_bytes=moved)
+
+
+class DmaGather(Instruction, opcode=0x41, engine="dma", mnemonic="dma_gather"):
+    """target[*N] = source[positions[*N], *N], through queue `ring`; each position must lie in the first dimension."""
+
+    target: Tile | DramTile = writes("sbuf", "dram")
+    source: DramTile = reads("dram")
+    positions: Tile = reads("sbuf")
+    ring: int = uint(0, 7)
+
+    @property
+    def queue(self) -> str:
+        return f"dma{self.ring}"
+
+    def check(self, device: Device) -> None:
+        if not device.dma_indirect_ns:
+            raise ProgramError(f"dma_gather: {device.name} has no descriptors with computed addresses")
+        if self.positions.dtype != "int32":
+            raise ProgramError(f"dma_gather: positions are {self.positions.dtype}; they must be int32")
+        shape = self.target.shape
+        if self.positions.shape != shape or self.source.shape[1:] != shape or len(shape) >= MAX_DRAM_DIMS:
+            raise ProgramError(
+                f"dma_gather: from {list(self.source.shape)} at {list(self.positions.shape)} to {list(shape)}; the "
+                f"target and the positions must have one shape of at most {MAX_DRAM_DIMS - 1} dimensions, and the "
+                "source one more before it"
+            )
+
+    def compute(self, *sources: Array) -> Array:
+        source, positions = sources
+        axis = -1 - len(self.target.shape)
+        outside = (positions < 0) | (positions >= source.shape[axis])
+        if np.any(outside):
+            raise PositionError(
+                f"position {positions[outside].flat[0]} lies outside of the {source.shape[axis]} elements that it "
+                "chooses from (negative ones were counted from the end): give indices within them",
+                self.origin,
+            )
+        found: Array = np.take_along_axis(source, np.expand_dims(positions, axis), axis)
+        return found.squeeze(axis)
+
+    def cost(self, device: Device) -> Cost:
+        row = DramTile(self.source.tensor, self.source.dtype, self.source.offset, self.source.dims[1:])
+        run = min(_run_elems(self.target), _run_elems(row), _repeats(self.positions.dims))
+        busy, moved = _transfer(device, self.target, row, run)
+        return Cost(busy, device.dma_start_ns + device.dma_indirect_ns, dram_bytes=moved)
+
+
+def _transfer(device: Device, target: Tile | DramTile, source: Tile | DramTile, run: int) -> tuple[int, int]:
+    """Nanoseconds of the DMA engines, and bytes over the DRAM's interface; a descriptor covers `run` elements."""
+    elems, item = prod(source.shape), size_bytes(source.dtype)
+    descriptors = ceil(elems * item / min(run * item, device.dma_descriptor_max_bytes))
+    moved = sum(elems * size_bytes(side.dtype) for side in (target, source) if isinstance(side, DramTile))
+    by_descriptors = descriptors * device.dma_descriptor_ns / device.dma_engines
+    return ceil(max(by_descriptors, max(moved, elems) * 1e9 / device.dram_bytes_per_second)), moved
 
 
 def _run_elems(side: Tile | DramTile) -> int:
     """Elements that lie next to each other: in DRAM across dimensions, in SBUF within a partition."""
-    if isinstance(side, DramTile):
-        return side.contiguous_elems
+    return _run(side.dims, 1)
+
+
+def _repeats(dims: Sequence[tuple[int, int]]) -> int:
+    """Elements one after the other that are moved to the same position."""
+    return _run(dims, 0)
+
+
+def _run(dims: Sequence[tuple[int, int]], unit: int) -> int:
     run = 1
-    for step, count in reversed(side.dims):
-        if count > 1 and step != run:
+    for step, count in reversed(dims):
+        if count > 1 and step != run * unit:
             break
         run *= count
     return run

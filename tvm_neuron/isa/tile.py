@@ -73,16 +73,6 @@ class DramTile:
         """Number of elements."""
         return prod(self.shape)
 
-    @property
-    def contiguous_elems(self) -> int:
-        """Length of the longest run of adjacent elements: what one DMA descriptor can cover."""
-        run = 1
-        for step, count in reversed(self.dims):
-            if count > 1 and step != run:
-                break
-            run *= count
-        return run
-
     def __str__(self) -> str:
         return f"dram.{self.dtype}{{t={self.tensor};at={self.offset};dims={_print_dims(self.dims)}}}"
 

@@ -29,11 +29,8 @@ DATA_DEPENDENT = {
 }
 
 
-_INDEXED = {
-    "take", "gather_elements", "gather_nd", "scatter_elements", "scatter_nd", "reverse_sequence", "index_tensor",
-    "index_put",
-}  # fmt: skip
-"""Operators whose second operand holds positions."""
+_PLACED = {"scatter_elements", "scatter_nd", "index_put", "reverse_sequence"}
+"""Operators whose second operand says where something is written."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +69,10 @@ def has_known_result_shape(call: relax.Call, _is_constant: IsConstant) -> Verdic
     return _refuse(has_known_result_shape, call) if op_name(call) in DATA_DEPENDENT else Match()
 
 
-def has_static_positions(call: relax.Call, is_constant: IsConstant) -> Verdict:
-    """Positions are known at compile time: NeuronCore-v1 has no computed addresses, programs for v2 use none ({op})."""
-    is_known = op_name(call) not in _INDEXED or all(map(is_constant, call.args[1:2]))
-    return Match() if is_known else _refuse(has_static_positions, call)
+def has_static_targets(call: relax.Call, is_constant: IsConstant) -> Verdict:
+    """Where it writes is known at compile time: no NeuronCore-v1 computes addresses, v2 only those it reads ({op})."""
+    is_known = op_name(call) not in _PLACED or all(map(is_constant, call.args[1:2]))
+    return Match() if is_known else _refuse(has_static_targets, call)
 
 
 def is_ranking_in_rounds(call: relax.Call, _is_constant: IsConstant) -> Verdict:
@@ -120,7 +117,7 @@ FOLDABLE: tuple[Constraint, ...] = (is_operator, has_known_result_shape, is_lowe
 """What an operator on constants must be to be computed at compile time."""
 
 CONSTRAINTS: tuple[Constraint, ...] = (
-    has_static_positions,
+    has_static_targets,
     is_ranking_in_rounds,
     is_short_sum,
     *FOLDABLE,

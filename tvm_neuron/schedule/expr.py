@@ -51,6 +51,9 @@ class Apply:
 INTEGER = "int."
 """In front of an operation: on whole numbers that float32 does not hold exactly, so that no engine computes it."""
 
+GATHER = "gather."
+"""In front of dimensions: the data at positions along them as one; both are operands, known at run time."""
+
 Expr = Num | Index | Load | Apply
 
 
@@ -75,6 +78,14 @@ def loads(expr: Expr) -> Iterator[Load]:
     elif isinstance(expr, Apply):
         for arg in expr.args:
             yield from loads(arg)
+
+
+def every_load(expr: Expr) -> Iterator[Load]:
+    """Every load, those inside of indices too."""
+    if isinstance(expr, Load):
+        yield expr
+    for part in expr.args if isinstance(expr, Apply) else expr.indices if isinstance(expr, Load) else ():
+        yield from every_load(part)
 
 
 def axes_of(expr: Expr) -> Iterator[Axis]:

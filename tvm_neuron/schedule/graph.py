@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tvm_neuron.program import Origin
-from tvm_neuron.schedule.expr import Axis, Expr, Load, loads
+from tvm_neuron.schedule.expr import Axis, Expr, Load, every_load, loads
 from tvm_neuron.schedule.linear import Linear, NotLinearError, SplitAxisError, linear
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -34,6 +34,10 @@ class Block:
     def loads(self) -> list[Load]:
         """Every element it reads."""
         return list(loads(self.expr))
+
+    def sources(self) -> list[Tensor]:
+        """Every tensor it reads, for its positions too."""
+        return list(dict.fromkeys(load.tensor for load in every_load(self.expr)))
 
     def with_expr(self, expr: Expr) -> "Block":
         """The same loops around another expression."""
@@ -77,8 +81,8 @@ class Graph:
         at = self._places[place].index(block)
         del self._places[place][at]
         self._writers[block.output].pop(block)
-        for load in block.loads():
-            self._readers[load.tensor].pop(block, None)
+        for tensor in block.sources():
+            self._readers[tensor].pop(block)
         for offset, other in enumerate(others):
             self._add(other, place, at + offset)
 
@@ -90,8 +94,8 @@ class Graph:
         self._places[place].insert(at, block)
         self._place_of[block] = place
         self._writers.setdefault(block.output, {})[block] = None
-        for load in block.loads():
-            self._readers.setdefault(load.tensor, {})[block] = None
+        for tensor in block.sources():
+            self._readers.setdefault(tensor, {})[block] = None
 
     def _order(self, block: Block) -> tuple[int, int]:
         place = self._place_of[block]

@@ -30,7 +30,7 @@ class Contraction:
 
 @dataclass(frozen=True)
 class Operand:
-    """A run-time tensor and where in it the PE array reads."""
+    """A tensor and where in it is read."""
 
     tensor: Tensor
     maps: tuple[Linear, ...]
@@ -69,6 +69,18 @@ class Reduction:
 
 
 @dataclass(frozen=True, eq=False)
+class Gather:
+    """root[channel, *free] = data[*maps], but positions[...] along `dims`; data in DRAM, positions along `channel`."""
+
+    data: Operand  # may be known at compile time
+    positions: Operand
+    dims: tuple[int, ...]  # one behind the other, as in row-major order
+
+
+Root = Contraction | Product | Transposition | Reduction | Gather
+
+
+@dataclass(frozen=True, eq=False)
 class Kernel:
     """out[*out_maps] = expr(ROOT, loads) for every value of `channel` (the partition axis) and the `free` axes.
 
@@ -81,7 +93,7 @@ class Kernel:
     channel: Axis
     free: tuple[Axis, ...]
     expr: Expr
-    root: Contraction | Product | Transposition | Reduction | None = None
+    root: Root | None = None
     by_dma: bool = False
 
     def operand_loads(self) -> Iterator[Load]:
@@ -105,6 +117,8 @@ class Kernel:
             yield self.root.source.tensor
         elif isinstance(self.root, Reduction):
             yield self.root.load.tensor
+        elif isinstance(self.root, Gather):
+            yield from (t for t in (self.root.data.tensor, self.root.positions.tensor) if t.value is None)
         for load in self.operand_loads():
             yield load.tensor
 
@@ -121,7 +135,7 @@ def kernel_of(
     out_maps: tuple[Linear, ...],
     channel: Axis,
     expr: Expr,
-    root: Product | Transposition | Reduction | None = None,
+    root: Root | None = None,
     by_dma: bool = False,
 ) -> Kernel:
     """The kernel that runs a block over its own axes, `channel` along the partitions."""

@@ -1,11 +1,12 @@
 """roles: what a block is (contraction, reduction, map, fill, move) and which axes play which part in it."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from tvm_neuron.schedule.evaluate import evaluate
-from tvm_neuron.schedule.expr import Apply, Expr, Index, Load, Num, axes_of
+from tvm_neuron.schedule.expr import GATHER, Apply, Expr, Index, Load, Num, axes_of
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -59,6 +60,23 @@ def is_forward(load: Load) -> bool:
     if maps is None:
         return False
     return load.tensor.value is not None or all(step > 0 for part in maps for step in part.terms.values())
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What a block gathers: the data with 0 as index of `dims`, and where along these, as one, each element lies."""
+
+    data: Load
+    positions: Load
+    dims: tuple[int, ...]
+
+
+def gathered(block: Block) -> Gathered | None:
+    """What the block gathers from positions known at run time; None for any other block."""
+    match block.expr:
+        case Apply(op, (Load() as data, Load() as positions)) if op.startswith(GATHER):
+            return Gathered(data, positions, tuple(map(int, op.removeprefix(GATHER).split("."))))
+    return None
 
 
 def constant_load(block: Block) -> Load | None:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tvm_neuron.errors import PositionError
 from tvm_neuron.hw import Device
 from tvm_neuron.program import Node, Program
 from tvm_neuron.program.residents import check_residents, resident_bytes
@@ -45,19 +46,26 @@ class Machine:
 
         Raises:
             InputError: an input is missing, superfluous or not as the tensor table says.
+            PositionError: an index computed at run time lies outside of its tensor; names the model operator.
             ProgramError: in "strict" mode, the engines wait for each other without end.
         """
         if mode not in MODES:
             raise ValueError(f"mode '{mode}' is none of {', '.join(MODES)}")
         self.memory.reset(inputs)
         with np.errstate(all="ignore"), one_thread():
-            if mode == "strict":
-                run_strict(self.program, self.memory, seed)
-                self.memory.check_resident()
-            else:
-                for action in self.plan(mode):
-                    action.run(self.memory, ())
+            try:
+                self._run(mode, seed)
+            except PositionError as error:
+                raise PositionError(f"{self.program.origins[error.origin]}: {error}", error.origin) from None
         return self.memory.outputs()
+
+    def _run(self, mode: str, seed: int) -> None:
+        if mode == "strict":
+            run_strict(self.program, self.memory, seed)
+            self.memory.check_resident()
+            return
+        for action in self.plan(mode):
+            action.run(self.memory, ())
 
     def _load(self, prologue: Program, device: Device) -> None:
         """Runs what runs once, as late and out of order as its waits allow."""

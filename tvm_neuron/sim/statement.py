@@ -47,12 +47,6 @@ class Statement:
     raw: bool = False  # sources are taken as they lie in memory
     lead: tuple[Axis, ...] = field(default=())  # the axes of a private value
 
-    @property
-    def moves_bits(self) -> bool:
-        """Whether it copies bits, whatever they mean."""
-        same = all(op.tile is not None and op.tile.dtype == self.tile.dtype for op in self.operands)
-        return self.instruction.engine == "dma" and same
-
 
 def make_statement(
     instruction: Instruction, axes: tuple[Axis, ...], counts: Sequence[int], pitch_bytes: dict[str, int]
@@ -78,6 +72,6 @@ def make_statement(
             first = getattr(instruction, kind.unless) if is_update else ()
     assert target is not None  # every instruction writes one tile
     statement = Statement(instruction, axes, tuple(counts), operands, target, resolve(target), is_update, first)
-    statement.raw = is_update or statement.moves_bits
+    statement.raw = is_update or instruction.engine == "dma"  # which moves bits, and converts them on the way out
     statement.lead = axes
     return statement

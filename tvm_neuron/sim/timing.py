@@ -1,12 +1,13 @@
 """time_program: the modelled time of a program on a device, from each instruction's own cost."""
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.hw import Device
-from tvm_neuron.isa import QUEUES, Cost, DramTile
+from tvm_neuron.isa import QUEUES, Cost, DramTile, Instruction
 from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.program import Program
 from tvm_neuron.program.dynamic import Dynamic, expand
@@ -101,7 +102,7 @@ def _dram_traffic(program: Program, dynamic: Dynamic, times: NDArray[np.int64]) 
     for instruction, count in zip(dynamic.statics, times.tolist(), strict=True):
         for _, kind, tile in instruction.tiles():
             if isinstance(tile, DramTile):
-                moved = tile.elems * size_bytes(tile.dtype) * count
+                moved = _moved_bytes(instruction, tile) * count
                 read += moved if kind.role == "reads" else 0
                 written += moved if kind.role == "writes" else 0
                 name = program.tensors[tile.tensor].kind
@@ -109,8 +110,19 @@ def _dram_traffic(program: Program, dynamic: Dynamic, times: NDArray[np.int64]) 
     return read, written, by_kind
 
 
+def _moved_bytes(instruction: Instruction, tile: DramTile) -> int:
+    """What one transfer moves of a DRAM tensor; from one that positions choose from, no more than is written."""
+    return prod(instruction.destination.shape) * size_bytes(tile.dtype)
+
+
 def roofline_ps(timing: Timing, program: Program, device: Device) -> int:
     """No run is quicker: weights, inputs and outputs once over the DRAM, or all multiply-accumulates at peak rate."""
-    once = sum(tensor.size_bytes for tensor in program.tensors if tensor.kind != "scratch")
+    moved = [0] * len(program.tensors)
+    for counts, instruction in program.instructions():
+        for _, _, tile in instruction.tiles():
+            if isinstance(tile, DramTile):
+                moved[tile.tensor] += prod(counts) * _moved_bytes(instruction, tile)
+    sizes = zip(program.tensors, moved, strict=True)
+    once = sum(min(tensor.size_bytes, size) for tensor, size in sizes if tensor.kind != "scratch")
     by_bytes = duration_ps(once, device.dram_bytes_per_second)
     return max(by_bytes, duration_ps(timing.macs, device.peak_macs_per_second))

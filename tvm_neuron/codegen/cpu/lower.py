@@ -5,6 +5,7 @@ from tvm import relax
 
 from tvm_neuron.codegen.cpu.empty_constants import allocate_empty_constants
 from tvm_neuron.codegen.cpu.extremes import EXTREMES
+from tvm_neuron.codegen.cpu.positions import check_positions
 from tvm_neuron.codegen.cpu.products import PRODUCTS
 from tvm_neuron.codegen.cpu.schedule import schedule_kernels
 from tvm_neuron.codegen.cpu.suppression import SUPPRESSION
@@ -13,6 +14,7 @@ from tvm_neuron.codegen.cpu.suppression import SUPPRESSION
 def lower(mod: tvm.IRModule) -> tvm.IRModule:
     """A module of operators and calls of Neuron subgraphs as what the virtual machine's code generator takes."""
     passes = [
+        check_positions,
         relax.backend.DispatchSampling(),
         relax.backend.DispatchSortScan(),
         relax.transform.LegalizeOps({**EXTREMES, **PRODUCTS, **SUPPRESSION}),

@@ -74,6 +74,15 @@ class Emitter:
             self._store(kernel, region)
         self._staged.clear()
 
+    def brought(self, kernel: Kernel, tensor: Tensor) -> OnChip:
+        """A tensor that a kernel needs in SBUF as a whole: where it is resident, or brought there now."""
+        if tensor not in self.plan.in_dram:
+            return self.plan.resident(tensor)
+        part = (0,) * len(tensor.shape), tensor.shape
+        self._staged[tensor] = self.plan.staged(kernel, tensor, 0, part)
+        self._load(tensor, part)
+        return self._staged.pop(tensor)
+
     def _load(self, tensor: Tensor, part: Box) -> None:
         """Brings a box of a DRAM tensor to where it is staged."""
         origin, shape = part
@@ -115,7 +124,7 @@ class Emitter:
                 spans |= {axis: Span(free[axis][0], free[axis][1] - free[axis][0]) for axis in inner}
                 sides = target.tile(target_maps, channel, inner, spans), source.tile(source_maps, channel, inner, spans)
                 shape_of = Squeeze(sides, leading=1)
-                into, out_of = (_squeezed(side, shape_of) for side in sides)
+                into, out_of = (squeezed(side, shape_of) for side in sides)
                 self.builder.emit(DmaCopy(target=into, source=out_of, ring=queue))
 
 
@@ -134,7 +143,8 @@ def partition_firsts(kernel: Kernel, partition_of: Mapping[Tensor, int], staged:
     return list(dict.fromkeys(found))
 
 
-def _squeezed(side: Tile | DramTile, shape_of: Squeeze) -> Tile | DramTile:
+def squeezed(side: Tile | DramTile, shape_of: Squeeze) -> Tile | DramTile:
+    """The pattern in the common shape; the first dimension in DRAM, that of the channels, stays."""
     if isinstance(side, Tile):
         return shape_of(side)
     return DramTile(side.tensor, side.dtype, side.offset, (side.dims[0], *shape_of.dims(side.dims[1:])))

@@ -30,12 +30,12 @@ def emit_movement(emitter: Emitter, kernel: Kernel) -> None:
     target = emitter.storage(kernel.out)
     source = emitter.storage(load.tensor) if load.tensor.value is None else _table(emitter, kernel, load.tensor)
     maps = linear_indices(load.indices) or ()
-    outer = _outer_axes(kernel, target)
+    outer = outer_axes(kernel, target)
     free = {axis: (0, axis.extent) for axis in kernel.free if axis not in outer}
     for values in product(*(range(axis.extent) for axis in outer)):
         fixed = dict(zip(outer, values, strict=True))
-        here, there = _fix(maps, fixed), _fix(kernel.out_maps, fixed)
-        for run in _runs(kernel, source, here, target, there):
+        here, there = fix(maps, fixed), fix(kernel.out_maps, fixed)
+        for run in runs_of(kernel, (source, here), (target, there)):
             emitter.copy(source, here, target, there, kernel.channel, free, run, MOVE_QUEUE)
 
 
@@ -46,10 +46,10 @@ def _table(emitter: Emitter, kernel: Kernel, tensor: Tensor) -> InDram:
     return InDram(index, dtype, dram_strides(tensor.shape, range(len(tensor.shape))))
 
 
-def _runs(kernel: Kernel, source: Storage, here: Maps, target: Storage, there: Maps) -> list[Segment]:
+def runs_of(kernel: Kernel, *sides: tuple[Storage, Maps]) -> list[Segment]:
     """Channels in runs that stay within a chunk of 128 partitions on each side that lies in SBUF."""
     firsts = []
-    for storage, maps in ((source, here), (target, there)):
+    for storage, maps in sides:
         if isinstance(storage, OnChip):
             part = maps[storage.partition_dim]
             if part.terms and part.terms != {kernel.channel: 1}:
@@ -58,14 +58,15 @@ def _runs(kernel: Kernel, source: Storage, here: Maps, target: Storage, there: M
     return runs(kernel.channel.extent, firsts, any_start=True) if firsts else [(0, kernel.channel.extent, 1)]
 
 
-def _outer_axes(kernel: Kernel, target: Storage) -> list[Axis]:
+def outer_axes(kernel: Kernel, target: Storage) -> list[Axis]:
     """Further axes of the target's partitions: they take a transfer each."""
     if isinstance(target, InDram):
         return []
     return [axis for axis in kernel.out_maps[target.partition_dim].terms if axis is not kernel.channel]
 
 
-def _fix(maps: Maps, values: dict[Axis, int]) -> Maps:
+def fix(maps: Maps, values: dict[Axis, int]) -> Maps:
+    """The maps where some axes have these values."""
     return tuple(
         Linear(
             part.const + sum(step * values[axis] for axis, step in part.terms.items() if axis in values),

@@ -16,7 +16,7 @@ def bounce_through_dram(kernels: list[Kernel], partition_of: dict[Tensor, int]) 
     for kernel in kernels:
         load = kernel.expr
         is_ours = isinstance(load, Load) and load.tensor.kind == "temp" and load.tensor.value is None
-        if not kernel.by_dma or not isinstance(load, Load) or not is_ours:
+        if not kernel.by_dma or kernel.root or not isinstance(load, Load) or not is_ours:
             found.append(kernel)
             continue
         if load.tensor.value is not None:  # a table, which lies in device memory anyway

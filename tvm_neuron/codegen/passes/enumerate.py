@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from tvm_neuron.codegen.passes.canonical import canonical, split_axis
 from tvm_neuron.codegen.passes.pieces import on_box
+from tvm_neuron.codegen.passes.separate import separate
 from tvm_neuron.errors import UnschedulableError
 from tvm_neuron.schedule.evaluate import evaluate
-from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, axes_of, loads, replace_axes, rewrite
+from tvm_neuron.schedule.expr import Axis, Expr, Load, axes_of, loads
 from tvm_neuron.schedule.graph import Block, Graph
 from tvm_neuron.schedule.linear import Linear, NotLinearError, SplitAxisError, linear
-from tvm_neuron.schedule.tensor import Tensor
 
 Positions = NDArray[np.int64]
 MAX_PIECES = 2048  # each is a transfer or an instruction of its own
@@ -33,7 +33,7 @@ def enumerate_indices(graph: Graph) -> None:
     """
     for block in graph.blocks:
         if any(_is_irregular(load) for load in block.loads()):
-            moves, rest = _separate(block)
+            moves, rest = separate(block, _is_irregular)
             graph.replace(block, *(piece for move in moves for piece in _pieces(move)), *rest)
 
 
@@ -43,36 +43,6 @@ def _pieces(move: Block) -> list[Block]:
         reason = f"it gathers from positions without order, in more than {MAX_PIECES} pieces"
         raise UnschedulableError(f"{move.origin}: {reason}", move.origin.name, reason)
     return pieces
-
-
-def _separate(block: Block) -> tuple[list[Block], list[Block]]:
-    """The irregular reads of a block as moves, and what then reads their results."""
-    if isinstance(block.expr, Load) and not block.combine:
-        return [block], []
-    found: dict[Load, Block] = {}
-    for load in block.loads():
-        if _is_irregular(load) and load not in found:
-            found[load] = _gather(block, load)
-
-    def leaf(part: Num | Index | Load) -> Expr:
-        if not isinstance(part, Load) or part not in found:
-            return part
-        return Load(found[part].output, tuple(Index(axis) for axis in _axes(part)) or (Num(0),))
-
-    return list(found.values()), [block.with_expr(rewrite(block.expr, leaf))]
-
-
-def _gather(block: Block, load: Load) -> Block:
-    old = _axes(load)
-    axes = tuple(Axis(axis.name, axis.extent) for axis in old)
-    by: dict[Axis, Expr] = {axis: Index(new) for axis, new in zip(old, axes, strict=True)}
-    gathered = Tensor(f"{load.tensor.name}.gathered", tuple(a.extent for a in axes) or (1,), load.tensor.dtype)
-    index = tuple(Index(axis) for axis in axes) or (Num(0),)
-    return Block(block.origin, axes, gathered, index, replace_axes(load, by))
-
-
-def _axes(load: Load) -> tuple[Axis, ...]:
-    return tuple(dict.fromkeys(axis for axis in axes_of(load) if axis.extent > 1))
 
 
 def _is_irregular(load: Load) -> bool:

@@ -20,7 +20,7 @@ def fold_constants(graph: Graph) -> None:
         if block is not pending[block.output][-1]:
             continue
         writers = pending[block.output]
-        if all(load.tensor.value is not None for writer in writers for load in writer.loads()):
+        if all(tensor.value is not None for writer in writers for tensor in writer.sources()):
             value = evaluate_blocks(writers)
             if block.output.kind == "output":
                 kept.append(_written_out(block, value))

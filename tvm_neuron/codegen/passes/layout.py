@@ -14,7 +14,7 @@ from tvm_neuron.schedule.expr import Apply, Axis, Index, Load, Num
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
-from tvm_neuron.schedule.roles import data_factor, factors, is_constant_contraction, product_factors
+from tvm_neuron.schedule.roles import Gathered, data_factor, factors, gathered, is_constant_contraction, product_factors
 from tvm_neuron.schedule.tensor import Tensor
 
 
@@ -50,7 +50,7 @@ class _Layout:
             leader = next((other for other in siblings if _varying(other)), changed)  # a fill follows what it pads
             self.partition_of[changed.output] = _writable_dim(self._choose(leader), leader, siblings)
         self.blocks.append(self._match_operands(changed))
-        if block is self.graph.writers(block.output)[-1]:
+        if block is self.graph.writers(block.output)[-1] and not gathered(block):
             self.copies.store_in_rows(block)
 
     def _lay_out(self, block: Block) -> Block:
@@ -103,6 +103,10 @@ class _Layout:
     def _choose(self, block: Block) -> int:
         """The partition dimension of what the block writes."""
         out_maps = linear_indices(block.index) or ()
+        if chosen := gathered(block):
+            return self._along_positions(chosen, out_maps)
+        if any(_is_at(block.output, reader) for reader in self.graph.readers(block.output)):
+            return max(range(len(block.output.shape)), key=lambda d: block.output.shape[d])
         if product_factors(block):
             return choose_result_dim(block, self.graph)
         if is_constant_contraction(block):
@@ -116,10 +120,15 @@ class _Layout:
                     return d
         return min(1, max(len(block.output.shape) - 1, 0))
 
+    def _along_positions(self, chosen: Gathered, out_maps: tuple[Linear, ...]) -> int:
+        """The dimension of a gather's result with the axis that lies on the partitions of its positions."""
+        axes = self._partition_axes(chosen.positions) or set()
+        return next((d for d, m in enumerate(out_maps) if axes & set(m.terms) or (not axes and not m.terms)), 0)
+
     def _match_operands(self, block: Block) -> Block:
         """An elementwise block with every operand laid out as its output is; a plain move needs nothing of it."""
         out_maps = linear_indices(block.index)
-        is_move = isinstance(block.expr, Load) and not block.combine
+        is_move = (isinstance(block.expr, Load) and not block.combine) or gathered(block)
         if is_move or is_constant_contraction(block) or product_factors(block) or not out_maps:
             return block
         here = set(out_maps[self.partition_of[block.output]].terms)
@@ -138,7 +147,7 @@ class _Layout:
     def _use_copy(self, block: Block) -> Block:
         """An elementwise block reading that copy of its largest operand, if any, that suits its other operands."""
         varying = _varying(block)
-        if len(varying) < 2 or isinstance(block.expr, Load):
+        if len(varying) < 2 or isinstance(block.expr, Load) or gathered(block):
             return block
         main = varying[0]
         others = [load for load in varying if load != main]
@@ -154,6 +163,12 @@ class _Layout:
         if maps is None or load.tensor not in self.partition_of:
             return None
         return set(maps[self.partition_of[load.tensor]].terms) if maps else set()
+
+
+def _is_at(tensor: Tensor, reader: Block) -> bool:
+    """Whether the reader gathers at the positions in the tensor."""
+    chosen = gathered(reader)
+    return chosen is not None and chosen.positions.tensor is tensor
 
 
 def _writable_dim(preferred: int, leader: Block, siblings: list[Block]) -> int:

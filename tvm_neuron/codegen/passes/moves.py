@@ -7,7 +7,7 @@ from tvm_neuron.codegen.passes.product_layout import result_dims
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, replace_axes, rewrite
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
-from tvm_neuron.schedule.roles import is_constant_contraction, is_forward, product_factors
+from tvm_neuron.schedule.roles import gathered, is_constant_contraction, is_forward, product_factors
 from tvm_neuron.schedule.tensor import Tensor
 
 
@@ -34,6 +34,8 @@ def read_through(graph: Graph) -> None:
 
 def _read_through(reader: Block, move: Block, source: Load) -> Block | None:
     """The reader reading what was moved from its source, or None where that would not stay simple."""
+    if gathered(reader):
+        return None  # an index of its data is only known at run time
 
     def leaf(part: Num | Index | Load) -> Expr:
         if not isinstance(part, Load) or part.tensor is not move.output:
@@ -116,7 +118,7 @@ def write_through(graph: Graph, partition_of: dict[Tensor, int], start_step: int
             load = moved_load(block)
             if load is None or source.kind != "temp" or not graph.writers(source):
                 continue
-            if _would_read_itself(graph, source, block):
+            if _would_read_itself(graph, source, block) or _must_stay(graph, source, block):
                 continue
             axes = _covered_axes(load, block)
             if axes is not None and _keeps_partition(block, load, partition_of, start_step):
@@ -150,6 +152,12 @@ def _would_read_itself(graph: Graph, source: Tensor, move: Block) -> bool:
     readers = [block for block in graph.readers(source) if block is not move]
     is_read = any(load.tensor is move.output for block in graph.writers(source) for load in block.loads())
     return is_read or any(block.output is move.output for block in readers)
+
+
+def _must_stay(graph: Graph, source: Tensor, move: Block) -> bool:
+    """Whether a gather reads the tensor, or the copy in DRAM that a gather needs is not its only reader."""
+    readers = graph.readers(source)
+    return any(map(gathered, readers)) or (move.output.kind == "scratch" and len(readers) > 1)
 
 
 def _covered_axes(load: Load, block: Block) -> tuple[Axis | None, ...] | None:

@@ -1,7 +1,8 @@
 """Operators that only choose elements, by indices known at import: they stay one Relax call on a table of positions.
 
 TVM's importer leaves arithmetic on the indices in the module, or a kernel of the model's own, neither of which the
-partition can look into. Indices known at run time only are left to it.
+partition can look into. Indices known at run time only stay as they are: the NeuronCore and the CPU parts (see
+`codegen.cpu.positions`) count negative ones from the end and refuse those outside.
 """
 
 import numpy as np
@@ -43,7 +44,9 @@ def _gather(node: Node) -> relax.Expr | None:
         return None
     axis = _axis(node)
     positions = _positions(node, 1, np.array(node.shape()[axis]))
-    return None if positions is None else _take(node, node.inputs[0], positions, axis)
+    if positions is None:
+        return relax.op.take(node.inputs[0], node.inputs[1], axis, mode="fast") if node.is_static(1) else None
+    return _take(node, node.inputs[0], positions, axis)
 
 
 def _gather_elements(node: Node) -> relax.Expr | None:
@@ -53,15 +56,18 @@ def _gather_elements(node: Node) -> relax.Expr | None:
     axis = _axis(node)
     positions = _positions(node, 1, np.array(node.shape()[axis]))
     if positions is None:
-        return None
+        return relax.op.gather_elements(node.inputs[0], node.inputs[1], axis) if node.is_static(1) else None
     return relax.op.gather_elements(node.inputs[0], relax.const(positions, "int64"), axis)
 
 
 def _gather_nd(node: Node) -> relax.Expr | None:
     """Slices at tuples of indices, as one gather along the dimensions that they choose from, joined."""
-    if not node.is_static() or node.attrs.get("batch_dims", 0):
+    if not node.is_static():
         return None
-    found = _flat_rows(node)
+    if node.constant(1) is None:
+        batch = int(node.attrs.get("batch_dims", 0))
+        return relax.op.gather_nd(node.inputs[0], node.inputs[1], batch) if node.is_static(1) else None
+    found = None if node.attrs.get("batch_dims", 0) else _flat_rows(node)
     if found is None:
         return None
     rows, rank = found
