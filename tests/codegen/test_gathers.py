@@ -1,6 +1,8 @@
 """Reads at positions that are known at run time only, on a chip with computed addresses, against NumPy."""
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -14,6 +16,8 @@ import tvm_neuron
 from tests.onnx_models import Arrays, reference
 from tvm_neuron import neff, relay, runtime
 from tvm_neuron.errors import PositionError
+from tvm_neuron.hw import load_device
+from tvm_neuron.hw.load import device_to_dict
 from tvm_neuron.isa import DmaGather, DramTile
 from tvm_neuron.sim import Machine
 
@@ -37,7 +41,7 @@ def model_of(nodes: list[NodeProto], inputs: Arrays, weights: Arrays) -> onnx.Mo
     return model
 
 
-def build(nodes: list[NodeProto], inputs: Arrays, weights: Arrays, target: str = "neuron/inf2") -> tvm.runtime.Module:
+def build(nodes: list[NodeProto], inputs: Arrays, weights: Arrays, target: str | dict[str, str] = "neuron/inf2") -> tvm.runtime.Module:
     mod, params = relay.frontend.from_onnx(model_of(nodes, inputs, weights))
     return relay.build(mod, target=target, params=params)
 
@@ -181,3 +185,18 @@ def test_a_chip_without_computed_addresses_says_so() -> None:
     (row,) = tvm_neuron.report(library).placement
     assert (row.where, row.reason) == ("cpu", INF1)
     np.testing.assert_array_equal(run(library, inputs), inputs["d"][inputs["i"]])
+
+
+def test_positions_that_do_not_stay_in_a_small_memory_are_brought_back(tmp_path: Path) -> None:
+    """On a chip with 24 KiB of SBUF in each partition, indices that are gathered with twice, far apart."""
+    raw = device_to_dict(load_device("inf2"))
+    raw |= {"name": "small", "sbuf_bytes_per_partition": {"value": 24 << 10, "source": "this test"}}
+    (tmp_path / "small.json").write_text(json.dumps(raw))
+    indices = RNG.integers(-40, 40, (128, 2000))
+    inputs = {"i": indices, "d": RNG.standard_normal((40, 2000)).astype(np.float32)}
+    nodes = [helper.make_node("GatherElements", ["d", "i"], ["y"], name="look")]
+    library = build(nodes, inputs, {}, {"tag": "neuron", "device": str(tmp_path / "small.json")})
+    np.testing.assert_array_equal(run(library, inputs), np.take_along_axis(inputs["d"], indices, 0))
+    (data,) = runtime.neffs(library).values()
+    scratch = [tensor.name for tensor in neff.read(data).program.tensors if tensor.kind == "scratch"]
+    assert any("positions" in name for name in scratch)
