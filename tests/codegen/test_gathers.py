@@ -41,7 +41,9 @@ def model_of(nodes: list[NodeProto], inputs: Arrays, weights: Arrays) -> onnx.Mo
     return model
 
 
-def build(nodes: list[NodeProto], inputs: Arrays, weights: Arrays, target: str | dict[str, str] = "neuron/inf2") -> tvm.runtime.Module:
+def build(
+    nodes: list[NodeProto], inputs: Arrays, weights: Arrays, target: str | dict[str, str] = "neuron/inf2"
+) -> tvm.runtime.Module:
     mod, params = relay.frontend.from_onnx(model_of(nodes, inputs, weights))
     return relay.build(mod, target=target, params=params)
 

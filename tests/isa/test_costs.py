@@ -13,6 +13,7 @@ from tvm_neuron.isa import (
     ISA,
     Activation,
     DmaCopy,
+    DmaGather,
     Instruction,
     Matmul,
     Memset,
@@ -45,6 +46,12 @@ def choose(on_true: Tile, on_false: Tile) -> Instruction:
 
 def fused(left: Tile, right: Tile, op: str) -> Instruction:
     return ScalarTensorTensor(sbuf(128, left.free_elems), left, right, 2.0, "multiply", op)
+
+
+def gather(n: int, step: int) -> Instruction:
+    """Rows of n elements; with a step, each at a position of its own."""
+    positions = Tile("sbuf", "int32", affine(0), 128, affine(0), ((step, n),))
+    return DmaGather(sbuf(128, n), dram(9, 128, n), positions, 0)
 
 
 ROWS: dict[str, list[tuple[Instruction, int]]] = {
@@ -109,6 +116,12 @@ ABSENT = {
 def test_row(row: str) -> None:
     for instruction, cycles in ROWS[row]:
         assert instruction.cost(V2).busy_cycles == cycles, str(instruction)
+
+
+def test_computed_addresses_take_longer_to_start() -> None:
+    """Dynamic addressing: max(600, N) cycles, those of GpSimd's 1.4 GHz."""
+    extra = gather(64, 0).cost(V2).latency_cycles - V2.dma_start_ns
+    assert extra == round(600 / 1.4)
 
 
 @pytest.mark.parametrize("partitions", [1, 32, 128])
