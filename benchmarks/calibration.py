@@ -3,40 +3,29 @@
 Nothing is fitted to a network: every constant is the chip's, with its source, and one rule serves all networks.
 
 * The kernel is known instruction by instruction, so its program is timed by the clock as any other.
-* Of the networks the schedule isn't known. Compilers of that time took one operator after the other, so the rule is:
-  an operator takes as long as its busiest engine or its weights' transfer, and each of its engines' latency once; the
-  next operator starts when it is done. That needs the costs of instructions and transfers only, no scheduler. What
-  this compiler's schedule takes, which overlaps operators, stands beside it; it may be quicker than what AWS measured.
+* Of the networks neither the instructions nor their schedule are known. So each operator gets the instructions that it
+  can't do without (`plain.py`), with their costs, and one operator is taken after the other. What this compiler makes
+  of the same networks is in `busy.py`; it overlaps operators and may be quicker than what AWS measured.
 * What was measured end to end has a host in it, of which the model knows the link only: there the model must be below.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from math import prod
-
-import onnx
 
 from benchmarks.mamba import mamba
+from benchmarks.plain import Plain, Work, bert_base, in_turn_us, resnet50
 from benchmarks.table import CONSOLE, make_table
-from tests.codegen.transformers import Encoder
-from tvm_neuron import neff, relay, runtime
 from tvm_neuron.codegen.sync import synchronise
-from tvm_neuron.frontend.sample_models import light_network
 from tvm_neuron.hw import Device, load_device
-from tvm_neuron.isa import DramTile, Instruction
-from tvm_neuron.neff import Neff
-from tvm_neuron.program import Program
 from tvm_neuron.sim import time_program
-from tvm_neuron.sim.clock import clock_hz
 
 LARGEST_ERROR = 0.15
-_BERT_BASE = partial(Encoder, hidden=768, heads=12, rows=128, layers=12)
 
 
 @dataclass(frozen=True)
 class Calibrated:
-    """One measurement and what the model says; `scheduled_us` is what this compiler's own schedule takes."""
+    """One measurement and what the model says."""
 
     chip: str
     what: str
@@ -44,7 +33,6 @@ class Calibrated:
     measured: float
     modelled: float
     rule: str
-    scheduled_us: float | None = None
     is_upper_bound: bool = False
 
     @property
@@ -71,89 +59,54 @@ class Fit:
 
 @dataclass(frozen=True)
 class Network:
-    """A network that AWS measured on one core."""
+    """A network that AWS measured on one core; `host_bytes` cross the host's link where that is in the time."""
 
     chip: str
     what: str
     measured_us: float
-    make: Callable[[], onnx.ModelProto]
-    is_end_to_end: bool = False
+    operators: Callable[[Plain], Iterator[Work]]
+    host_bytes: int = 0
 
-    def compile(self) -> Neff:
-        """The one NEFF of it."""
-        mod, params = relay.frontend.from_onnx(self.make())
-        (data,) = runtime.neffs(relay.build(mod, target=f"neuron/{self.chip}", params=params)).values()
-        return neff.read(data)
-
-    def row(self, compiled: Neff) -> Calibrated:
-        """Beside what the model says."""
-        program, device = compiled.program, compiled.device
-        host_us = _host_us(program, device) if self.is_end_to_end else 0.0
-        rule = "operators in turn" + (" and the host's link" if self.is_end_to_end else "")
-        return Calibrated(
-            self.chip, self.what, "us", self.measured_us, operators_in_turn_us(program, device) + host_us, rule,
-            time_program(program, device).latency_us + host_us, self.is_end_to_end,
-        )  # fmt: skip
+    def modelled_us(self, device: Device) -> float:
+        """Operators in turn, and the call of the host."""
+        host_us = device.host_call_ns / 1e3 + self.host_bytes * 1e6 / device.host_bytes_per_second
+        return in_turn_us(self.operators(Plain(device)), device) + (host_us if self.host_bytes else 0.0)
 
 
 NETWORKS = (
-    Network("inf1", "ResNet-50, batch 1, on the device", 2709.6, partial(light_network, "resnet50")),
-    Network("inf1", "BERT-base, 128 tokens, batch 1", 7900, lambda: _BERT_BASE(batch=1).model()),
-    Network("inf1", "BERT-base, 128 tokens, batch 3", 10500, lambda: _BERT_BASE(batch=3).model()),
-    Network("inf2", "BERT-base, 128 tokens, batch 1", 1050, lambda: _BERT_BASE(batch=1).model()),
-    Network("inf2", "ResNet-50, batch 1, end to end", 830, partial(light_network, "resnet50"), is_end_to_end=True),
+    Network("inf1", "ResNet-50, batch 1, on the device", 2709.6, resnet50),
+    Network("inf1", "BERT-base, 128 tokens, batch 1", 7900, partial(bert_base, batch=1)),
+    Network("inf1", "BERT-base, 128 tokens, batch 3", 10500, partial(bert_base, batch=3)),
+    Network("inf2", "BERT-base, 128 tokens, batch 1", 1050, partial(bert_base, batch=1)),
+    Network("inf2", "ResNet-50, batch 1, end to end", 830, resnet50, 4 * (3 * 224 * 224 + 1000)),
 )
 CACHED_MB = (10.6, 12.8)  # weights a core: of the largest model that stayed cached, and of the smallest that did not
 
 
-def kernel_rows() -> list[Calibrated]:
-    """AWS's Mamba kernel on trn1."""
+def measure() -> list[Calibrated]:
+    """All measurements."""
     device = load_device("trn1")
-    timing = time_program(synchronise(mamba(), device), device)
-    active = 100 * timing.busy_ps["pool"] / timing.total_ps
-    return [
-        Calibrated("trn1", "Mamba kernel, version 1", "us", 2340, timing.latency_us, "clock"),
+    kernel = time_program(synchronise(mamba(), device), device)
+    active = 100 * kernel.busy_ps["pool"] / kernel.total_ps
+    rows = [
+        Calibrated("trn1", "Mamba kernel, version 1", "us", 2340, kernel.latency_us, "clock"),
         Calibrated("trn1", "Mamba kernel: Vector engine active", "%", 92.16, active, "clock"),
     ]
+    for network in NETWORKS:
+        rule = "operators in turn" + (" and the host's link" if network.host_bytes else "")
+        modelled = network.modelled_us(load_device(network.chip))
+        is_bound = network.host_bytes > 0
+        rows.append(Calibrated(network.chip, network.what, "us", network.measured_us, modelled, rule, is_bound))
+    return rows
 
 
-def operators_in_turn_us(program: Program, device: Device) -> float:
-    """The sum over operators of their busiest engine's time, and of each of their engines' latency once.
-
-    Transfers of tensors that the compiler itself puts into DRAM don't count: they are its schedule's, not the model's.
-    """
-    busy: dict[tuple[int, str], float] = {}
-    latency: dict[tuple[int, str], float] = {}
-    for counts, instruction in program.instructions():
-        if instruction.engine == "dma" and _is_scratch(program, instruction):
-            continue
-        at, cost = (instruction.origin, instruction.engine), instruction.cost(device)
-        cycle_us = 1e6 / clock_hz(device, instruction.engine)
-        busy[at] = busy.get(at, 0.0) + prod(counts) * cost.busy_cycles * cycle_us
-        latency[at] = cost.latency_cycles * cycle_us
-    busiest: dict[int, float] = {}
-    for (origin, _), time in busy.items():
-        busiest[origin] = max(busiest.get(origin, 0.0), time)
-    return sum(busiest.values()) + sum(latency.values())
-
-
-def _is_scratch(program: Program, transfer: Instruction) -> bool:
-    return any(program.tensors[t.tensor].kind == "scratch" for _, _, t in transfer.tiles() if isinstance(t, DramTile))
-
-
-def _host_us(program: Program, device: Device) -> float:
-    carried = sum(tensor.size_bytes for tensor in program.tensors if tensor.kind in ("input", "output"))
-    return device.host_call_ns / 1e3 + carried * 1e6 / device.host_bytes_per_second
-
-
-def fits(rows: Sequence[tuple[Network, Neff]]) -> list[Fit]:
+def fits() -> list[Fit]:
     """What the measurements say of inf1's numbers that AWS doesn't."""
     device = load_device("inf1")
-    inf1 = [(network, compiled.program) for network, compiled in rows if network.chip == device.name]
 
     def is_near(gb_per_second: float) -> bool:
         other = replace(device, dram_bytes_per_second=round(gb_per_second * 1e9))
-        errors = [operators_in_turn_us(program, other) / network.measured_us - 1 for network, program in inf1]
+        errors = [n.modelled_us(other) / n.measured_us - 1 for n in NETWORKS if n.chip == device.name]
         return max(map(abs, errors)) <= LARGEST_ERROR
 
     near = [tenth / 10 for tenth in range(150, 350) if is_near(tenth / 10)]
@@ -163,28 +116,22 @@ def fits(rows: Sequence[tuple[Network, Neff]]) -> list[Fit]:
     ]
 
 
-def measure() -> tuple[list[Calibrated], list[Fit]]:
-    """All of it."""
-    compiled = [(network, network.compile()) for network in NETWORKS]
-    return [*kernel_rows(), *(network.row(neff) for network, neff in compiled)], fits(compiled)
-
-
-def show(rows: Sequence[Calibrated], fitted: Sequence[Fit]) -> None:
+def show() -> None:
     """The tables."""
-    columns = ("chip", "what", "measured>", "modelled>", "error>", "by", "this compiler>", "within")
+    columns = ("chip", "what", "measured>", "modelled>", "error>", "by", "within")
     table = make_table("Measured by AWS and modelled, one core", *columns)
-    for row in rows:
+    for row in measure():
         table.add_row(
             row.chip, row.what, f"{row.measured:,.1f} {row.unit}", f"{row.modelled:,.1f} {row.unit}",
-            f"{row.error:+.1%}", row.rule, "" if row.scheduled_us is None else f"{row.scheduled_us:,.1f} us",
+            f"{row.error:+.1%}", row.rule,
             ("below it" if row.is_upper_bound else f"{LARGEST_ERROR:.0%}") + (": yes" if row.is_kept else ": NO"),
         )  # fmt: skip
     CONSOLE.print(table)
     table = make_table("What the same measurements say of a chip's numbers", "number", "from>", "to>", "taken>")
-    for fit in fitted:
+    for fit in fits():
         table.add_row(fit.what, f"{fit.low:,.1f} {fit.unit}", f"{fit.high:,.1f} {fit.unit}", f"{fit.taken:,.1f}")
     CONSOLE.print(table)
 
 
 if __name__ == "__main__":
-    show(*measure())
+    show()

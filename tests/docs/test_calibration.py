@@ -2,36 +2,71 @@
 
 import pytest
 
-from benchmarks.calibration import CACHED_MB, NETWORKS, Calibrated, fits, kernel_rows, operators_in_turn_us
-from tests.sim.small import dram, program, psum, sbuf
+from benchmarks.calibration import Calibrated, fits, measure
+from benchmarks.plain import Plain, in_turn_us
+from tests.isa.examples import dram, psum, sbuf
 from tvm_neuron.hw import load_device
 from tvm_neuron.isa import Activation, DmaCopy, Matmul
-from tvm_neuron.program import Loop
+
+PUBLISHED = {
+    ("trn1", "Mamba kernel, version 1"): 2340,
+    ("trn1", "Mamba kernel: Vector engine active"): 92.16,
+    ("inf1", "ResNet-50, batch 1, on the device"): 2709.6,
+    ("inf1", "BERT-base, 128 tokens, batch 1"): 7900,
+    ("inf1", "BERT-base, 128 tokens, batch 3"): 10500,
+    ("inf2", "BERT-base, 128 tokens, batch 1"): 1050,
+}
+END_TO_END = {("inf2", "ResNet-50, batch 1, end to end"): 830}  # with a host stack that isn't modelled
+Rows = dict[tuple[str, str], Calibrated]
 
 
-@pytest.mark.parametrize("row", kernel_rows(), ids=lambda row: row.unit)
-def test_the_kernel(row: Calibrated) -> None:
-    assert abs(row.error) <= 0.15
+@pytest.fixture(scope="module")
+def rows() -> Rows:
+    return {(row.chip, row.what): row for row in measure()}
 
 
-def test_sbuf_of_inf1_holds_what_stayed_cached() -> None:
-    assert CACHED_MB[0] * 1e6 <= load_device("inf1").sbuf_bytes < CACHED_MB[1] * 1e6
+def test_nothing_published_is_left_out(rows: Rows) -> None:
+    assert set(rows) == {*PUBLISHED, *END_TO_END}
+
+
+@pytest.mark.parametrize("row", PUBLISHED)
+def test_within_fifteen_percent(rows: Rows, row: tuple[str, str]) -> None:
+    assert abs(rows[row].modelled / PUBLISHED[row] - 1) <= 0.15
+    assert rows[row].is_kept
+
+
+@pytest.mark.parametrize("row", END_TO_END)
+def test_end_to_end_is_a_bound(rows: Rows, row: tuple[str, str]) -> None:
+    assert rows[row].modelled <= END_TO_END[row]
+    assert rows[row].is_upper_bound
+
+
+def test_what_is_taken_lies_where_measurements_put_it() -> None:
+    for fit in fits():
+        assert fit.low <= fit.taken <= fit.high, fit
+
+
+def test_a_row_says_when_it_is_not_kept() -> None:
+    assert not Calibrated("inf1", "net", "us", 100.0, 116.0, "clock").is_kept
+    assert not Calibrated("inf1", "net", "us", 100.0, 101.0, "clock", is_upper_bound=True).is_kept
 
 
 def test_an_operator_takes_its_busiest_engine_and_every_latency_once() -> None:
     device = load_device("inf1")  # PE, ACT and DMA have cycles of 1 ns
-    matmul, relu = Matmul(sbuf(0), sbuf(0), psum(0), (), origin=1), Activation(sbuf(256), psum(0), 1.0, 0.0, "relu")
-    body = program(DmaCopy(sbuf(0, 32), dram(0), 0), Loop(30, (matmul,)), relu, relu.replace(origin=1))
-    load = DmaCopy(sbuf(0, 32), dram(0), 0).cost(device).busy_cycles
-    expected_ns = (max(load, 64) + 1300 + 100) + (30 * 4 + 100 + 100)
-    assert operators_in_turn_us(body, device) == pytest.approx(expected_ns / 1e3)
+    load, relu = DmaCopy(sbuf(4, 4), dram(4, 4), 0), Activation(sbuf(4, 4), psum(4, 4), 1.0, 0.0, "relu")
+    product = (30, Matmul(sbuf(4, 4), sbuf(4, 4), psum(4, 4), ()))
+    expected_ns = [load.cost(device).busy_cycles + 1300, 2 * (64 + 100) + 100 + 100]
+    assert in_turn_us(iter([[(1, load)], [product, (2, relu)]]), device) == pytest.approx(sum(expected_ns) / 1e3)
 
 
-@pytest.mark.slow
-def test_networks_and_what_they_say_of_the_chip() -> None:
-    compiled = [(network, network.compile()) for network in NETWORKS]
-    for network, neff in compiled:
-        row = network.row(neff)
-        assert row.error <= 0 if network.is_end_to_end else abs(row.error) <= 0.15, row
-    for fit in fits(compiled):
-        assert fit.low <= fit.taken <= fit.high, fit
+@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+def test_plain_operators_do_all_their_products(chip: str) -> None:
+    plain = Plain(load_device(chip))
+    macs = {
+        768 * 3072 * 128: plain.dense(768, 3072, 128),
+        64 * 256 * 56 * 56: plain.convolution(64, 256, 1, 56),
+        3 * 64 * 49 * 112 * 112: plain.convolution(3, 64, 7, 112),
+        12 * 128 * 128 * 64: plain.scores(12, 128, 64),
+    }
+    for expected, work in macs.items():
+        assert sum(times * instruction.cost(plain.device).macs for times, instruction in work) == expected
