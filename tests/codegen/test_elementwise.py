@@ -12,6 +12,10 @@ from tvm import relax
 
 import tvm_neuron
 from tvm_neuron import relay
+from tvm_neuron.codegen.kernels.functions import use_functions
+from tvm_neuron.schedule.expr import Apply, Axis, Expr, Load, Num
+from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.tensor import Tensor
 
 RNG = np.random.default_rng(5)
 _EDGES = [0.5, 1.5, -0.5, -2.5, 2.0**24, 0.0, -3.0, 7.0]
@@ -51,6 +55,65 @@ def test_functions(name: str, expected: Callable[[np.ndarray], np.ndarray], inpu
     array = inputs.astype(np.float32).reshape(8, -1)
     found = on_core(getattr(relax.op, name), array)
     np.testing.assert_allclose(found, expected(array.astype(np.float64)), rtol=3e-5, atol=2e-6)
+
+
+def call(op: str, *args: Expr | float) -> Apply:
+    return Apply(op, tuple(Num(arg) if isinstance(arg, float) else arg for arg in args))
+
+
+def gate(function: str, inside: Expr) -> Expr:
+    return call("add", call(function, inside), 1.0)
+
+
+def tanh_inside(x: Expr) -> Expr:
+    cubic = call("multiply", call("pow", x, 3.0), 0.044715)
+    return call("multiply", call("add", x, cubic), 0.7978845608)
+
+
+WRITTEN_OUT: dict[str, Callable[[Expr], Expr]] = {
+    "gelu": lambda x: call("multiply", call("multiply", x, gate("erf", call("multiply", x, 0.70710678))), 0.5),
+    "gelu_tanh": lambda x: call("multiply", call("multiply", x, 0.5), gate("tanh", tanh_inside(x))),
+    "silu": lambda x: call("multiply", x, call("sigmoid", x)),
+}
+NORMAL_CDF = np.vectorize(lambda x: 0.5 * math.erfc(-x / math.sqrt(2)))
+ACTIVATIONS: dict[str, tuple[Callable[[relax.Expr], relax.Expr], Callable[[np.ndarray], np.ndarray]]] = {
+    "gelu": (relax.op.nn.gelu, lambda x: x * NORMAL_CDF(x)),
+    "gelu_tanh": (
+        relax.op.nn.gelu_tanh, lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
+    ),
+    "silu": (relax.op.nn.silu, lambda x: x / (1 + np.exp(-x))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_several_operators_are_one_function(name: str) -> None:
+    build, expected = ACTIVATIONS[name]
+    array = (RNG.standard_normal((8, 100)) * 3).astype(np.float32)
+    np.testing.assert_allclose(on_core(build, array), expected(array.astype(np.float64)), rtol=3e-5, atol=2e-6)
+    x = Load(Tensor("x", (), "float32"), ())
+    kernel = Kernel((), Tensor("y", (), "float32"), (), Axis("p", 1), (), WRITTEN_OUT[name](x))
+    assert use_functions(kernel).expr == Apply(name, (x,))
+
+
+def test_what_only_looks_like_a_function_stays() -> None:
+    x = Load(Tensor("x", (), "float32"), ())
+    z = Load(Tensor("z", (), "float32"), ())
+    for expr in (
+        call("multiply", x, gate("erf", call("multiply", x, 0.70710678))),  # not halved
+        call("multiply", call("multiply", x, gate("erf", call("multiply", x, 0.7))), 0.5),
+        call("multiply", call("multiply", x, gate("erf", call("multiply", z, 0.70710678))), 0.5),
+        call("multiply", x, call("sigmoid", z)),
+    ):
+        kernel = Kernel((), Tensor("y", (), "float32"), (), Axis("p", 1), (), expr)
+        assert use_functions(kernel).expr == expr
+
+
+def test_numbers_that_are_none_are_replaced() -> None:
+    array = np.where(RNG.random((4, 60)) < 0.2, np.nan, RNG.standard_normal((4, 60))).astype(np.float32)
+    array[0, :3] = [np.inf, -np.inf, 0.0]
+    zero = relax.const(0.0)
+    found = on_core(lambda x: relax.op.where(relax.op.isnan(x), zero, x), array)
+    np.testing.assert_array_equal(found, np.where(np.isnan(array), 0, array))
 
 
 def test_rounding_keeps_what_is_no_number() -> None:

@@ -125,7 +125,7 @@ DERIVED: dict[str, Callable[..., Expr]] = {
     "log1p": lambda x: _call("log", add(x, 1.0)),
     "exp2": lambda x: _call("exp", mul(x, log(2))),
     "exp10": lambda x: _call("exp", mul(x, log(10))),
-    "isnan": lambda x: _call("not_equal", x, x),
+    "isnan": lambda x: _call("not", _call("is_le", x, float("inf"))),
     "isinf": lambda x: _call("is_equal", _call("abs", x), float("inf")),
     "isfinite": lambda x: _call("is_lt", _call("abs", x), float("inf")),
 }

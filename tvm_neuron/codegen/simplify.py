@@ -6,11 +6,13 @@ from dataclasses import replace
 from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.codegen.kernels.affine import fold_scale
 from tvm_neuron.codegen.kernels.bounce import bounce_through_dram
+from tvm_neuron.codegen.kernels.functions import use_functions
 from tvm_neuron.codegen.kernels.fuse import fuse
 from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operands
 from tvm_neuron.codegen.kernels.pack import pack_depth
 from tvm_neuron.codegen.kernels.split_depth import split_depth
 from tvm_neuron.codegen.kernels.tables import move_tables
+from tvm_neuron.codegen.kernels.truths import simplify_truths
 from tvm_neuron.codegen.passes.after_moves import scale_after_moves
 from tvm_neuron.codegen.passes.batches import split_batches
 from tvm_neuron.codegen.passes.before_moves import compute_before_moves
@@ -67,13 +69,17 @@ def make_kernels(
     write_through(graph, partition_of, PARTITION_START_STEP)
     context = Context(device, partition_of)
     kernels = fuse([apply_rules(block, rules, context) for block in graph.blocks])
-    kernels = [kernel if kernel.by_dma else fold_scale(kernel) for kernel in kernels]
+    kernels = [kernel if kernel.by_dma else _simplified(kernel) for kernel in kernels]
     kernels = move_tables(kernels, partition_of)
     kernels = choose_operands(kernels, precisions, device)
     kernels = pack_depth(kernels, partition_of, device)
     kernels = split_depth(kernels, partition_of, device, weights_bytes(device))
     kernels = bounce_through_dram(kernels, partition_of)
     return separate_operands(kernels, partition_of, precisions), partition_of
+
+
+def _simplified(kernel: Kernel) -> Kernel:
+    return simplify_truths(use_functions(fold_scale(kernel)))
 
 
 def _give_dimensions(graph: Graph) -> None:

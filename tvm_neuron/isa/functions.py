@@ -79,6 +79,19 @@ def _erf(x: Array) -> Array:
     return found
 
 
+def _gelu(x: Array) -> Array:
+    """x / 2 * (1 + erf(x / sqrt(2)))."""
+    found: Array = x * np.float32(0.5) * (np.float32(1) + _erf(x * np.float32(np.sqrt(0.5))))
+    return found
+
+
+def _gelu_tanh(x: Array) -> Array:
+    """Its approximation x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
+    inside = np.float32(np.sqrt(2 / np.pi)) * (x + np.float32(0.044715) * (x * x * x))
+    found: Array = x * np.float32(0.5) * (np.float32(1) + np.tanh(inside))
+    return found
+
+
 ACTIVATION: dict[str, Callable[[Array], Array]] = {
     "copy": lambda x: x,
     "relu": lambda x: np.maximum(x, np.float32(0)),
@@ -95,5 +108,8 @@ ACTIVATION: dict[str, Callable[[Array], Array]] = {
     "sin": np.sin,
     "arctan": np.arctan,
     "erf": _erf,
+    "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
+    "silu": lambda x: x * _sigmoid(x),
 }
 ACTIVATION_NAMES = tuple(ACTIVATION)

@@ -118,13 +118,13 @@ class Arithmetic:
         return found
 
     def _whole(self, expr: Expr) -> Tile:
-        """A tile with an element for each of the result's: single values are spread, constants written out."""
+        """A tile with an element for each of the result's: single values are spread, constants written once."""
         found = self._operand(expr)
         partitions, dims = self.shape
         if isinstance(found, float):
-            constant = self.scratch.tile(partitions, dims)
+            constant = self.scratch.tile(partitions, ((1, 1),))
             self.builder.emit(Memset(result=constant, value=found))
-            return constant
+            return _spread(constant, dims)
         return _spread(found, dims)
 
     def _is_scalar(self, expr: Expr) -> bool:

@@ -13,7 +13,18 @@ _MOST_VALUES = 10  # that a joined kernel computes: likewise; one operator may t
 
 
 def fuse(kernels: list[Kernel]) -> list[Kernel]:
-    """The kernels with every elementwise kernel joined to the one whose result only it reads."""
+    """The kernels with every elementwise kernel joined to the one whose result only it reads.
+
+    What has two readers may have one when those are joined, so that it takes several rounds.
+    """
+    while True:
+        joined = _fuse_once(kernels)
+        if len(joined) == len(kernels):
+            return joined
+        kernels = joined
+
+
+def _fuse_once(kernels: list[Kernel]) -> list[Kernel]:
     writers: dict[Tensor, list[Kernel]] = {}
     readers: dict[Tensor, list[Kernel]] = {}
     for kernel in kernels:

@@ -1,0 +1,70 @@
+"""use_functions: what one instruction of ACT computes, where the model writes it as several operators."""
+
+from dataclasses import replace
+from math import isclose, pi, prod, sqrt
+
+from tvm_neuron.schedule.expr import Apply, Expr, Num
+from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.roles import factors
+
+_CUBIC = 0.044715  # of GELU's approximation by tanh
+_NEAR = 1e-5  # relative: models hold such numbers in float32, or rounded to a few digits
+
+
+def use_functions(kernel: Kernel) -> Kernel:
+    """The kernel with GELU (exact or by tanh) and SiLU as one function each."""
+    return replace(kernel, expr=_rewritten(kernel.expr))
+
+
+def _rewritten(expr: Expr) -> Expr:
+    if not isinstance(expr, Apply):
+        return expr
+    expr = Apply(expr.op, tuple(map(_rewritten, expr.args)))
+    return _function(expr) if expr.op == "multiply" else expr
+
+
+def _function(product: Expr) -> Expr:
+    """The product, which may be a function of one of its factors."""
+    numbers = [part.value for part in factors(product) if isinstance(part, Num)]
+    others = [part for part in factors(product) if not isinstance(part, Num)]
+    if len(others) != 2:
+        return product
+    for x, gate in (others, reversed(others)):
+        if isclose(prod(numbers), 0.5, rel_tol=_NEAR) and _is_erf_gate(x, gate):
+            return Apply("gelu", (x,))
+        if isclose(prod(numbers), 0.5, rel_tol=_NEAR) and _is_tanh_gate(x, gate):
+            return Apply("gelu_tanh", (x,))
+        if not numbers and gate == Apply("sigmoid", (x,)):
+            return Apply("silu", (x,))
+    return product
+
+
+def _is_erf_gate(x: Expr, gate: Expr) -> bool:
+    """1 + erf(x / sqrt(2))."""
+    inside = _after_one(gate, "erf")
+    return inside is not None and _is_scaled(inside, sqrt(0.5), x)
+
+
+def _is_tanh_gate(x: Expr, gate: Expr) -> bool:
+    """1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))."""
+    match _after_one(gate, "tanh"):
+        case Apply("multiply", (Apply("add", (left, right)), Num(number))):
+            cubic = right if left == x else left
+            is_sum = x in (left, right) and isclose(number, sqrt(2 / pi), rel_tol=_NEAR)
+            return is_sum and _is_scaled(cubic, _CUBIC, Apply("pow", (x, Num(3.0))))
+    return False
+
+
+def _after_one(gate: Expr, function: str) -> Expr | None:
+    """y, if the gate is 1 + function(y)."""
+    match gate:
+        case Apply("add", (Apply(op, (inner,)), Num(1.0))) | Apply("add", (Num(1.0), Apply(op, (inner,)))):
+            return inner if op == function else None
+    return None
+
+
+def _is_scaled(expr: Expr, number: float, x: Expr) -> bool:
+    """Whether it is `number * x`."""
+    parts = list(factors(expr))
+    numbers = [part.value for part in parts if isinstance(part, Num)]
+    return isclose(prod(numbers), number, rel_tol=_NEAR) and [p for p in parts if not isinstance(p, Num)] == [x]
