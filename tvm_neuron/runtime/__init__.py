@@ -8,7 +8,7 @@ import tvm_ffi
 from tvm_neuron.runtime.contents import manifest, neffs
 from tvm_neuron.runtime.crossing import register_errors
 from tvm_neuron.runtime.executor import Executor, factory
-from tvm_neuron.runtime.kernels import matmul
+from tvm_neuron.runtime.kernels import convolve, matmul
 from tvm_neuron.runtime.library import FACTORY_ENTRY, MANIFEST_ENTRY, load_library, make_module
 from tvm_neuron.runtime.positions import checked_positions
 from tvm_neuron.runtime.program import load
@@ -23,3 +23,4 @@ tvm_ffi.register_global_func("tvm_neuron.runtime.load", load, override=True)
 tvm_ffi.register_global_func("tvm_neuron.runtime.factory", factory, override=True)
 tvm_ffi.register_global_func("tvm_neuron.runtime.matmul", matmul, override=True)
 tvm_ffi.register_global_func("tvm_neuron.runtime.checked_positions", checked_positions, override=True)
+tvm_ffi.register_global_func("tvm_neuron.runtime.convolve", convolve, override=True)
