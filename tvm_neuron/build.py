@@ -61,6 +61,7 @@ def _naming_stages(options: BuildOptions) -> Iterator[BuildOptions]:
 def lower(mod: tvm.IRModule, params: Params | None, options: BuildOptions) -> tvm.IRModule:
     """All passes from the imported module to what the virtual machine's code generator takes."""
     load_device(options.device)
+    options = options.begun()
     options.on_stage("normalise")
     mod = normalize(mod, params)
     mod = place(mod, options)

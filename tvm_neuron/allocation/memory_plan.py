@@ -12,8 +12,6 @@ from tvm_neuron.schedule.kernel import Contraction, Gather, Kernel, Product
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import Region
 
-STAGE_SHARE = 5  # a strip of a kernel takes at most this fraction of the memory for tensors
-
 Stage = tuple[Kernel, Tensor, int]  # the part of a DRAM tensor that a strip works on; two slots take turns
 
 
@@ -69,16 +67,18 @@ class MemoryPlan:
 
 def plan_memory(
     kernels: list[Kernel], partition_of: dict[Tensor, int], dtypes: dict[Tensor, str], in_dram: set[Tensor],
-    base: int, capacity: int,
+    base: int, capacity: int, strip_share: int = 5,
 ) -> MemoryPlan:
     """Offsets within [base, base + capacity) of each partition; tensors are spilled until everything fits.
+
+    A strip of a kernel that works through DRAM tensors takes at most 1 / `strip_share` of the capacity.
 
     Raises:
         CompileError: a single kernel needs more SBUF than there is, however it is cut.
     """
     plan = MemoryPlan(partition_of, dtypes, set(in_dram), base=base)
     while True:
-        buffers = _buffers(kernels, plan, capacity)
+        buffers = _buffers(kernels, plan, capacity // strip_share)
         plan.offsets, failed = place(buffers, capacity)
         if failed is None:
             plan.peak_bytes_per_partition = peak_bytes(buffers)
@@ -87,7 +87,7 @@ def plan_memory(
         plan.in_dram.add(_victim(buffers, failed, capacity))
 
 
-def _buffers(kernels: list[Kernel], plan: MemoryPlan, capacity: int) -> list[Buffer]:
+def _buffers(kernels: list[Kernel], plan: MemoryPlan, strip_bytes: int) -> list[Buffer]:
     life: dict[Tensor, tuple[int, int]] = {}
     for step, kernel in enumerate(kernels):
         for tensor in (kernel.out, *kernel.sources()):
@@ -106,7 +106,7 @@ def _buffers(kernels: list[Kernel], plan: MemoryPlan, capacity: int) -> list[Buf
         region = whole(kernel)
         if plan.boxes(kernel, region):
             plan.strips[kernel] = strips(
-                kernel, partial(_stage_total, plan, kernel), capacity // STAGE_SHARE, grains(kernel, plan.partition_of)
+                kernel, partial(_stage_total, plan, kernel), strip_bytes, grains(kernel, plan.partition_of)
             )
             slots = 2 if len(plan.strips[kernel]) > 1 else 1
             largest: dict[Tensor, int] = {}

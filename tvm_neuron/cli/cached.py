@@ -45,18 +45,21 @@ class Cached:
 
 
 def find(
-    options: argparse.Namespace, wishes: dict[str, Any], device: Device, on_trouble: Callable[[str], None]
+    options: argparse.Namespace, wishes: dict[str, Any], device: Device, on_stage: Callable[[str], None]
 ) -> Cached | None:
     """The entry for a command line whose options of the build are `wishes`; None without a cache.
+
+    `on_stage` is also told of what is wrong with the cache.
 
     Raises:
         OptionError: see `open_store`.
     """
     from tvm_neuron.frontend.onnx.files import model_files
 
-    store = open_store(options.cache, on_trouble)
+    store = open_store(options.cache, on_stage)
     if store is None:
         return None
+    on_stage("look into the cache")
     model, output = Path(options.model), Path(options.output)
     inputs = read_io_config(options.io_config)
     everything = {

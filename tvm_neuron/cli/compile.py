@@ -14,7 +14,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tvm_neuron.cli import cached, cores, log, precision, retired, source
+from tvm_neuron.cli import cached, cores, effort, log, precision, retired, source
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.errors import OptionError, PlacementError
 from tvm_neuron.hw import load_device
@@ -41,7 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dynamic-batch", "--dynamic-batch-size", action="store_true", help="a .so that takes any number of rows"
     )
-    cached.add_arguments(parser.add_argument_group("how long it takes"))
+    duration = parser.add_argument_group("how long it takes")
+    effort.add_arguments(duration)
+    cached.add_arguments(duration)
     told = parser.add_argument_group("what is told")
     log.add_arguments(told)
     told.add_argument("--json", action="store_true", help="print the summary of what was made as JSON")
@@ -67,8 +69,8 @@ def run(options: argparse.Namespace) -> None:
             on_stage=told.stage,
             **precision.as_build_options(options),
             **cores.as_build_options(options),
+            **effort.as_build_options(options),
         )
-        told.stage("look into the cache")
         entry = cached.find(options, chosen.to_dict(), device, told.stage)
         summary = entry.fetch(Path(options.output)) if entry is not None else None
         if summary is None:

@@ -60,9 +60,9 @@ def compile_subgraphs(functions: Sequence[relax.Function], _options: Any, _const
     current = _current.get() or Compilation()
     device = load_device(current.options.device)
     entries: dict[str, bytes] = {}
-    for func in functions:
+    for number, func in enumerate(functions, 1):
         symbol = str(func.attrs["global_symbol"])
-        current.options.on_stage(f"compile {symbol}")
+        current.options.on_stage(f"compile {symbol}, {number} of {len(functions)}")
         entries[symbol] = _compile(func, symbol, device, current.options)
     entries[MANIFEST_ENTRY] = encode_manifest(current.manifest | {"subgraphs": sorted(entries)})
     return [make_module(entries)]

@@ -11,6 +11,7 @@ from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.legalise import legalise
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.codegen.precision import Precisions
+from tvm_neuron.codegen.search import quickest
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.hw import Device
@@ -34,7 +35,11 @@ def compile_function(func: relax.Function, name: str, device: Device, options: B
         CompileError: an operator can't be scheduled, or needs more on-chip memory than there is.
         ProgramError: the compiler made a program that breaks a rule or races with itself (a defect of ours).
     """
-    return write(compile_graph(legalise(func), name, device, options))
+
+    def make(options: BuildOptions) -> Neff:
+        return compile_graph(legalise(func), name, device, options)
+
+    return write(quickest(make, name, options) if options.optlevel == 3 else make(options))
 
 
 def compile_graph(graph: Graph, name: str, device: Device, options: BuildOptions) -> Neff:
@@ -48,11 +53,12 @@ def _whole(graph: Graph, name: str, device: Device, options: BuildOptions) -> St
     inputs = {t: TensorInfo(t.name, t.shape, t.dtype) for t in graph.inputs}
     outputs = {t: TensorInfo(t.name, t.shape, t.dtype) for t in graph.outputs}
     options.on_stage(f"{name}: schedule")
-    kernels, partition_of = make_kernels(graph, _rules(options.fast_relayout), device, options.precisions)
+    rules = _rules(options.fast_relayout)
+    kernels, partition_of = make_kernels(graph, rules, device, options.precisions, options.tuning)
     dtypes = choose_dtypes(kernels, options.precisions)
     if options.saturate_infinity:
         kernels = saturate(kernels, partition_of, dtypes)
-    return Stage(name, kernels, partition_of, dtypes, inputs, outputs)
+    return Stage(name, kernels, partition_of, dtypes, inputs, outputs, options.tuning)
 
 
 def can_schedule(

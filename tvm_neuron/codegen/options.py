@@ -1,12 +1,18 @@
 """What a user can choose about a build."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from math import inf
 from typing import Any
 
 from tvm_neuron.codegen.precision import Precisions
+from tvm_neuron.codegen.tuning import USUAL, Tuning
+from tvm_neuron.errors import OptionError
+
+LEVELS = (1, 2, 3)
 
 
 def _ignore(_stage: str) -> None:
@@ -32,8 +38,13 @@ class BuildOptions:
     `dynamic_batch` makes a library that takes any number of rows: more are split, what is left over is padded. It is
     for models whose rows do not depend on each other.
 
+    `optlevel` 1 spends no time on what can be left out: it weighs parts without compiling them on trial. 3 searches:
+    each subgraph is compiled with several tunings, and the program that is quickest by the cost model is taken; a
+    build takes several times as long. `time_budget_seconds` ends both kinds of trials when it is used up, counted
+    from the start of the build; what a build can't do without is always done. `tuning` is where a search starts.
+
     Raises:
-        OptionError: there is no such precision.
+        OptionError: there is no such precision or level, or the time is not positive.
     """
 
     device: str = "neuron/inf1"
@@ -47,7 +58,21 @@ class BuildOptions:
     pipeline_cores: int = 1
     dynamic_batch: bool = False
     static_weights: bool = False
+    optlevel: int = 2
+    time_budget_seconds: float | None = None
+    tuning: Tuning = USUAL
     on_stage: Callable[[str], None] = _ignore
+    ends_at: float = inf  # of time.monotonic(); see `begun`
+
+    def begun(self) -> "BuildOptions":
+        """The same from now on: the time budget starts."""
+        if self.time_budget_seconds is None or self.ends_at != inf:
+            return self
+        return replace(self, ends_at=time.monotonic() + self.time_budget_seconds)
+
+    def has_time(self, seconds: float = 0.0) -> bool:
+        """Whether that much of the time budget is left."""
+        return time.monotonic() + seconds < self.ends_at
 
     def to_dict(self) -> dict[str, Any]:
         """The choices as plain values, as the manifest and the NEFF hold them."""
@@ -63,6 +88,9 @@ class BuildOptions:
             "dynamic_batch": self.dynamic_batch,
             "static_weights": self.static_weights,
             "on_cpu": list(self.on_cpu),
+            "optlevel": self.optlevel,
+            "time_budget_seconds": self.time_budget_seconds,
+            "tuning": asdict(self.tuning),
         }
 
     @property
@@ -72,6 +100,10 @@ class BuildOptions:
 
     def __post_init__(self) -> None:
         _ = self.precisions  # refuses what is no precision
+        if self.optlevel not in LEVELS:
+            raise OptionError(f"optlevel is {self.optlevel}; take one of {', '.join(map(str, LEVELS))}")
+        if self.time_budget_seconds is not None and not self.time_budget_seconds > 0:
+            raise OptionError(f"time_budget_seconds is {self.time_budget_seconds}; it must be more than 0")
 
 
 _current: ContextVar[BuildOptions | None] = ContextVar("tvm_neuron_build_options", default=None)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.memory_plan import MemoryPlan, plan_memory
 from tvm_neuron.codegen.emit.contraction import kept_bytes
-from tvm_neuron.codegen.simplify import weights_bytes
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.zones import Zones, divide
 from tvm_neuron.errors import CompileError, OptionError
@@ -45,7 +44,7 @@ def place_stage(stage: Stage, device: Device, keep_weights: bool) -> Room:
     Raises:
         CompileError: a kernel does not fit, even without weights that stay.
     """
-    streaming = _room(stage, device, {}, {}, weights_bytes(device))
+    streaming = _room(stage, device, {}, {}, stage.tuning.weights_bytes(device))
     sizes = {k: kept_bytes(k, streaming.plan, device) for k in stage.kernels if isinstance(k.root, Contraction)}
     streaming = replace(streaming, sizes=sizes)
     if not keep_weights or not sizes:
@@ -93,7 +92,7 @@ def _if_fits(
 ) -> Room | None:
     """The room in which those weights stay, if no more tensors are spilled for it."""
     others = [size for kernel, size in sizes.items() if kernel not in kept]
-    ring = min(weights_bytes(device), aligned(2 * max(others, default=0)))
+    ring = min(stage.tuning.weights_bytes(device), aligned(2 * max(others, default=0)))
     if sum(kept.values()) + ring >= device.sbuf_bytes_per_partition - streaming.zones.tensors_at:
         return None
     try:
@@ -106,6 +105,7 @@ def _if_fits(
 def _room(stage: Stage, device: Device, sizes: dict[Kernel, int], kept: dict[Kernel, int], ring: int) -> Room:
     zones = divide(stage.kernels, stage.partition_of, device, sum(kept.values()), ring)
     plan = plan_memory(
-        stage.kernels, stage.partition_of, stage.dtypes, stage.in_dram(), zones.tensors_at, zones.tensors_bytes
-    )
+        stage.kernels, stage.partition_of, stage.dtypes, stage.in_dram(), zones.tensors_at, zones.tensors_bytes,
+        stage.tuning.strip_share,
+    )  # fmt: skip
     return Room(zones, plan, sizes, frozenset(kept))

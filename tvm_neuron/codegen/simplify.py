@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.codegen.kernels.affine import fold_scale
 from tvm_neuron.codegen.kernels.bounce import bounce_through_dram
 from tvm_neuron.codegen.kernels.functions import use_functions
@@ -27,6 +26,7 @@ from tvm_neuron.codegen.passes.pieces import cut_pieces
 from tvm_neuron.codegen.passes.reductions import split_reductions
 from tvm_neuron.codegen.passes.row_values import subtract_as_add
 from tvm_neuron.codegen.precision import DEFAULT, Precisions
+from tvm_neuron.codegen.tuning import USUAL, Tuning
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Expr, Index, Load, Num, rewrite
 from tvm_neuron.schedule.graph import Graph
@@ -36,13 +36,12 @@ from tvm_neuron.schedule.rule import Context, Rule, apply_rules
 from tvm_neuron.schedule.tensor import Tensor
 
 
-def weights_bytes(device: Device) -> int:
-    """How much of each SBUF partition is kept for weights on their way to the PE array."""
-    return aligned(device.sbuf_bytes_per_partition // 3)
-
-
 def make_kernels(
-    graph: Graph, rules: Sequence[Rule], device: Device, precisions: Precisions = DEFAULT
+    graph: Graph,
+    rules: Sequence[Rule],
+    device: Device,
+    precisions: Precisions = DEFAULT,
+    tuning: Tuning = USUAL,
 ) -> tuple[list[Kernel], dict[Tensor, int]]:
     """The kernels in the order in which they run, and the partition dimension of each tensor.
 
@@ -73,7 +72,7 @@ def make_kernels(
     kernels = move_tables(kernels, partition_of)
     kernels = choose_operands(kernels, precisions, device)
     kernels = pack_depth(kernels, partition_of, device)
-    kernels = split_depth(kernels, partition_of, device, weights_bytes(device))
+    kernels = split_depth(kernels, partition_of, device, tuning.weights_bytes(device))
     kernels = bounce_through_dram(kernels, partition_of)
     return separate_operands(kernels, partition_of, precisions), partition_of
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tvm_neuron.codegen.tuning import USUAL, Tuning
 from tvm_neuron.isa.dtypes import device_dtype
 from tvm_neuron.neff import TensorInfo
 from tvm_neuron.schedule.kernel import Kernel
@@ -18,6 +19,7 @@ class Stage:
     dtypes: dict[Tensor, str]
     inputs: dict[Tensor, TensorInfo]
     outputs: dict[Tensor, TensorInfo]
+    tuning: Tuning = USUAL
 
     def in_dram(self) -> set[Tensor]:
         """The tensors that can only lie in DRAM."""

@@ -60,6 +60,8 @@ def weigher(options: BuildOptions) -> Weigh | None:
                 return ""
         if cpu_us <= carry_us:
             return _reason(island, Weight(cpu_us, 0.0, carry_us))
+        if options.optlevel == 1 or not options.has_time():
+            return ""
         weight = Weight(cpu_us, _core_time_us(legalise(func), device, options), carry_us)
         return "" if weight.is_worth_it else _reason(island, weight)
 

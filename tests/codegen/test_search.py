@@ -1,0 +1,83 @@
+"""-O levels and the time budget: what is tried, what is kept, when it ends."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.codegen.graphs import graph_of
+from tests.stages.networks import residual_network
+from tvm_neuron.codegen import search
+from tvm_neuron.codegen.function import compile_graph
+from tvm_neuron.codegen.options import BuildOptions
+from tvm_neuron.codegen.search import quickest
+from tvm_neuron.codegen.tuning import CANDIDATES, USUAL, Tuning
+from tvm_neuron.errors import CompileError, OptionError
+from tvm_neuron.hw import load_device
+from tvm_neuron.neff import Neff
+from tvm_neuron.sim import time_program
+
+
+def tunings_tried(monkeypatch: pytest.MonkeyPatch, cost: dict[Tuning, int], options: BuildOptions) -> list[Tuning]:
+    """What a search tries where a tuning's program takes what `cost` says (1000 if nothing); the result is the best."""
+    tried: list[Tuning] = []
+
+    def make(wanted: BuildOptions) -> Tuning:
+        tried.append(wanted.tuning)
+        if cost.get(wanted.tuning, 1000) < 0:
+            raise CompileError("no room")
+        return wanted.tuning
+
+    monkeypatch.setattr(search, "_total_ps", lambda tuning: cost.get(tuning, 1000))
+    found = quickest(make, "neuron_0", options)  # type: ignore[arg-type]
+    possible = [tuning for tuning in tried if cost.get(tuning, 1000) > 0]
+    assert found == min(possible, key=lambda tuning: cost.get(tuning, 1000))
+    return tried
+
+
+def test_every_field_is_tried_with_the_best_of_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    good, better = Tuning(weights_share=6), Tuning(weights_share=6, strip_share=8)
+    tried = tunings_tried(monkeypatch, {good: 900, better: 800, Tuning(weights_share=4): -1}, BuildOptions(optlevel=3))
+    weights, strips = CANDIDATES["weights_share"], CANDIDATES["strip_share"]
+    assert tried == [USUAL, *(Tuning(weights_share=share) for share in weights[1:]),
+                     *(replace(good, strip_share=share) for share in strips[1:])]  # fmt: skip
+
+
+def test_without_time_the_first_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = BuildOptions(optlevel=3, time_budget_seconds=1e-6).begun()
+    assert options.begun() is options
+    assert not options.has_time()
+    assert tunings_tried(monkeypatch, {}, options) == [USUAL]
+
+
+def test_a_searched_program_is_no_slower() -> None:
+    device = load_device("inf1")
+
+    def make(options: BuildOptions) -> Neff:
+        return compile_graph(graph_of(residual_network()), "net", device, options)
+
+    options = BuildOptions(optlevel=3)
+    found, usual = quickest(make, "net", options), make(options)
+    assert time_program(found.program, device).total_ps <= time_program(usual.program, device).total_ps
+    assert found.options["optlevel"] == 3
+
+
+def test_tunings_make_other_programs() -> None:
+    device = replace(load_device("inf1"), sbuf_bytes_per_partition=36 * 1024)
+    made = {
+        share: compile_graph(graph_of(residual_network()), "net", device, BuildOptions(tuning=Tuning(share)))
+        for share in (2, 6)
+    }
+    assert made[2].memory["spill"] > made[6].memory["spill"]
+    assert made[6].options["tuning"] == {"weights_share": 6, "strip_share": 5}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"optlevel": 4}, "optlevel is 4; take one of 1, 2, 3"),
+        ({"time_budget_seconds": 0.0}, "time_budget_seconds is 0.0; it must be more than 0"),
+    ],
+)
+def test_wishes_that_make_no_sense(wrong: dict, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        BuildOptions(**wrong)
