@@ -92,3 +92,17 @@ def test_summary_as_json(cli: Cli, onnx_file: Path, tmp_path: Path) -> None:
     code, said, _ = cli("compile", onnx_file, "--output", tmp_path / "n.neff", "--json")
     assert code == 0
     assert [row["where"] for row in json.loads(said)["placement"]] == ["neuroncore", "neuroncore"]
+
+
+@pytest.mark.usefixtures("fake_codegen")
+@pytest.mark.parametrize(
+    ("words", "level", "seconds"),
+    [([], 2, None), (["-O1"], 1, None), (["--O2"], 2, None), (["--optlevel", "3", "--time-budget", "60"], 3, 60.0)],
+)
+def test_levels(
+    words: list[str], level: int, seconds: float | None, cli: Cli, onnx_file: Path, tmp_path: Path
+) -> None:
+    code, _, told = cli("compile", onnx_file, "--output", tmp_path / "n.neff", *words)
+    assert code == 0, told
+    made = neff.load(tmp_path / "n.neff").options
+    assert (made["optlevel"], made["time_budget_seconds"]) == (level, seconds)
