@@ -10,12 +10,13 @@ from tvm_neuron.codegen.kernels.saturate import saturate
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.legalise import legalise
 from tvm_neuron.codegen.options import BuildOptions
+from tvm_neuron.codegen.pipeline.cut import cut
 from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.codegen.search import quickest
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.hw import Device
-from tvm_neuron.neff import Neff, TensorInfo, write
+from tvm_neuron.neff import Neff, Pipeline, TensorInfo, pipeline_pieces
 from tvm_neuron.partition import Verdict
 from tvm_neuron.partition.constraints import IsConstant
 from tvm_neuron.schedule.graph import Graph
@@ -36,10 +37,17 @@ def compile_function(func: relax.Function, name: str, device: Device, options: B
         ProgramError: the compiler made a program that breaks a rule or races with itself (a defect of ours).
     """
 
-    def make(options: BuildOptions) -> Neff:
-        return compile_graph(legalise(func), name, device, options)
+    def make(options: BuildOptions) -> Pipeline:
+        return compile_pipeline(legalise(func), name, device, options)
 
-    return write(quickest(make, name, options) if options.optlevel == 3 else make(options))
+    return b"".join(pipeline_pieces(quickest(make, name, options) if options.optlevel == 3 else make(options)))
+
+
+def compile_pipeline(graph: Graph, name: str, device: Device, options: BuildOptions) -> Pipeline:
+    """A graph of blocks as the programs of as many cores as the options ask for."""
+    if options.pipeline_cores == 1:
+        return Pipeline.of(compile_graph(graph, name, device, options))
+    return cut(_whole(graph, name, device, options), device, options)
 
 
 def compile_graph(graph: Graph, name: str, device: Device, options: BuildOptions) -> Neff:

@@ -32,7 +32,8 @@ class BuildOptions:
     operators' names: what fits stays on the CPU. `on_stage` is called with the name of each stage as it begins.
 
     `pipeline_cores` cuts each subgraph over so many cores, which work on consecutive inputs at the same time; there,
-    weights stay in SBUF between runs as far as they fit. `static_weights` does the same on one core, and makes it an
+    weights stay in SBUF between runs as far as they fit. `instance` names the machine whose links between chips count
+    (the largest with such chips if it is empty). `static_weights` does the same on one core, and makes it an
     error if some don't fit.
 
     `dynamic_batch` makes a library that takes any number of rows: more are split, what is left over is padded. It is
@@ -44,7 +45,7 @@ class BuildOptions:
     from the start of the build; what a build can't do without is always done. `tuning` is where a search starts.
 
     Raises:
-        OptionError: there is no such precision or level, or the time is not positive.
+        OptionError: there is no such precision, level or number of cores, or the time is not positive.
     """
 
     device: str = "neuron/inf1"
@@ -57,6 +58,7 @@ class BuildOptions:
     on_cpu: tuple[str, ...] = ()
     pipeline_cores: int = 1
     dynamic_batch: bool = False
+    instance: str = ""
     static_weights: bool = False
     optlevel: int = 2
     time_budget_seconds: float | None = None
@@ -86,6 +88,7 @@ class BuildOptions:
             "minimum_segment_size": self.minimum_segment_size,
             "pipeline_cores": self.pipeline_cores,
             "dynamic_batch": self.dynamic_batch,
+            "instance": self.instance,
             "static_weights": self.static_weights,
             "on_cpu": list(self.on_cpu),
             "optlevel": self.optlevel,
@@ -104,6 +107,8 @@ class BuildOptions:
             raise OptionError(f"optlevel is {self.optlevel}; take one of {', '.join(map(str, LEVELS))}")
         if self.time_budget_seconds is not None and not self.time_budget_seconds > 0:
             raise OptionError(f"time_budget_seconds is {self.time_budget_seconds}; it must be more than 0")
+        if self.pipeline_cores < 1:
+            raise OptionError(f"pipeline_cores is {self.pipeline_cores}; it must be at least 1")
 
 
 _current: ContextVar[BuildOptions | None] = ContextVar("tvm_neuron_build_options", default=None)

@@ -7,13 +7,13 @@ from dataclasses import replace
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.codegen.tuning import CANDIDATES
 from tvm_neuron.errors import CompileError
-from tvm_neuron.neff import Neff
+from tvm_neuron.neff import Pipeline
 from tvm_neuron.sim import time_program
 
-Make = Callable[[BuildOptions], Neff]
+Make = Callable[[BuildOptions], Pipeline]
 
 
-def quickest(make: Make, name: str, options: BuildOptions) -> Neff:
+def quickest(make: Make, name: str, options: BuildOptions) -> Pipeline:
     """Tries each field's candidates in turn with the best of the others, as long as there is time for one more.
 
     Raises:
@@ -37,5 +37,6 @@ def quickest(make: Make, name: str, options: BuildOptions) -> Neff:
     return best
 
 
-def _total_ps(neff: Neff) -> int:
-    return time_program(neff.program, neff.device).total_ps
+def _total_ps(pipeline: Pipeline) -> int:
+    """What the slowest core takes."""
+    return max(time_program(core.program, core.device).total_ps for core in pipeline.cores)

@@ -24,7 +24,7 @@ class Stage:
     def in_dram(self) -> set[Tensor]:
         """The tensors that can only lie in DRAM."""
         every = {tensor for kernel in self.kernels for tensor in (kernel.out, *kernel.sources())}
-        return {t for t in every if t.kind != "temp" or t in self.inputs or t in self.outputs}
+        return {tensor for tensor in every if tensor.kind != "temp"}
 
     def dtype(self, tensor: Tensor) -> str:
         """A tensor's dtype in device memory."""

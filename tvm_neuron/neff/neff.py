@@ -40,7 +40,7 @@ class Neff:
 
     `inputs` and `outputs` are the program's tensors of that kind, in order and by the same names. `weights` holds one
     array for each of its weight tensors, with that tensor's shape and dtype. `memory` is the static memory report in
-    bytes: "weights", "resident", "activations", "spill", "sbuf_peak". `prologue` is what runs once, when the program is
+    bytes: "weights", "activations", "spill", "sbuf_peak" and others. `prologue` is what runs once, when the program is
     loaded: it brings into SBUF what stays there for all runs.
 
     Raises:

@@ -1,6 +1,7 @@
 """read: bytes as a Neff. Nothing is trusted: every checksum, count, code and reference is checked, nothing executed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from math import prod
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ from tvm_neuron.program.residents import check_residents
 from tvm_neuron.program.streams import join
 
 T = TypeVar("T")
+CORE = "core."  # prefix of the sections that are NEFFs of one core each
 _NEEDED = ("model", "options", "device", "memory", "placement", "origins", "tensors", "weights")
 _KNOWN = (*_NEEDED, *(prefix + queue for prefix in (STREAM, PROLOGUE) for queue in QUEUES))
 
@@ -34,14 +36,23 @@ def read(data: bytes) -> Neff:
     Raises:
         NeffError: not a NEFF, truncated, corrupted, of another major version, or it contradicts itself.
     """
-    try:
+    with describe_errors():
         return _read(data)
-    except NeffError as error:  # names from a file may hold anything, the message is one line for a terminal
+
+
+@contextmanager
+def describe_errors() -> Iterator[None]:
+    """Names from a file may hold anything; inside, the message of an error becomes one line for a terminal."""
+    try:
+        yield
+    except NeffError as error:
         raise NeffError("".join(c if c.isprintable() else "?" for c in str(error))) from error
 
 
 def _read(data: bytes) -> Neff:
     header, sections = unpack(data)
+    if CORE + "0" in sections:
+        raise NeffError("NEFF holds the programs of several cores, and this takes the program of one")
     check_known(header, _KNOWN)
     missing = [name for name in _NEEDED if name not in sections]
     if missing:

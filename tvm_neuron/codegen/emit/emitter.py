@@ -4,6 +4,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import DmaCopy, DramTile, Tile
-from tvm_neuron.isa.dtypes import DTYPES, device_dtype
+from tvm_neuron.isa.dtypes import DTYPES, device_dtype, size_bytes
 from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Kernel, Reduction
@@ -28,6 +29,8 @@ from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, runs
 
 MAX_COPY_FREE_AXES = 3
+TRANSFER_PARTS = 4
+LONG_ROW_BYTES = 2048  # a DMA does well from here on
 LOAD_QUEUE, STORE_QUEUE, MOVE_QUEUE, WEIGHTS_QUEUE = 0, 1, 2, 3  # of those ready at once the first goes first
 
 
@@ -93,6 +96,19 @@ class Emitter:
         for run in runs(shape[dim], [0], any_start=True):
             self.copy(self.dram[tensor], maps, self._staged[tensor], maps, axes[dim], free, run, LOAD_QUEUE)
 
+    def transfer(self, tensor: Tensor, is_load: bool) -> None:
+        """Brings a resident tensor in from its DRAM, or out to it, in parts: work on one needn't wait for all."""
+        axes = [Axis(f"d{d}", extent) for d, extent in enumerate(tensor.shape)]
+        maps = [Linear(0, {axis: 1} if axis.extent > 1 else {}) for axis in axes]
+        dim = self.plan.partition_of[tensor]
+        free = {axis: (0, axis.extent) for d, axis in enumerate(axes) if d != dim}
+        sides = (self.dram[tensor], self.plan.resident(tensor))
+        source, target = sides if is_load else sides[::-1]
+        queue = LOAD_QUEUE if is_load else STORE_QUEUE
+        for part in _parts(free, size_bytes(self.dram[tensor].dtype)):
+            for run in runs(tensor.shape[dim], [0], any_start=True):
+                self.copy(source, maps, target, maps, axes[dim], part, run, queue)
+
     def _store(self, kernel: Kernel, region: Region) -> None:
         """Stores what the kernel wrote in the region, and nothing that may lie between."""
         free = {axis: region[axis] for axis in kernel.free}
@@ -126,6 +142,16 @@ class Emitter:
                 shape_of = Squeeze(sides, leading=1)
                 into, out_of = (squeezed(side, shape_of) for side in sides)
                 self.builder.emit(DmaCopy(target=into, source=out_of, ring=queue))
+
+
+def _parts(free: Region, item_bytes: int) -> list[Region]:
+    """A region in up to `TRANSFER_PARTS` parts along its first axis, if the rows of each part are long."""
+    outer = next((axis for axis in free if axis.extent > 1), None)
+    if outer is None:
+        return [free]
+    row_bytes = item_bytes * prod(axis.extent for axis in free)
+    step = -(-outer.extent // max(1, min(TRANSFER_PARTS, row_bytes // LONG_ROW_BYTES)))
+    return [{**free, outer: (low, min(low + step, outer.extent))} for low in range(0, outer.extent, step)]
 
 
 def partition_firsts(kernel: Kernel, partition_of: Mapping[Tensor, int], staged: Container[Tensor]) -> list[int]:

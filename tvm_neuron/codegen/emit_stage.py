@@ -1,0 +1,118 @@
+"""emit_stage: the kernels of one core as instructions."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from types import NoneType
+
+from tvm_neuron.allocation.layouts import dram_strides
+from tvm_neuron.allocation.storage import InDram
+from tvm_neuron.codegen.emit.builder import Builder, Ring
+from tvm_neuron.codegen.emit.contraction import emit_contraction
+from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, Emitter
+from tvm_neuron.codegen.emit.gather import emit_gather
+from tvm_neuron.codegen.emit.movement import emit_movement
+from tvm_neuron.codegen.emit.positions import load_positions
+from tvm_neuron.codegen.emit.product import emit_product, emit_transposition
+from tvm_neuron.codegen.emit.vector import emit_vector
+from tvm_neuron.codegen.residents import Room
+from tvm_neuron.codegen.stage import Stage
+from tvm_neuron.hw import Device
+from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
+from tvm_neuron.program import DramTensor, Node, Program
+from tvm_neuron.schedule.kernel import Contraction, Gather, Kernel, Product, Reduction, Transposition
+from tvm_neuron.schedule.tensor import Tensor
+
+_EMIT: dict[type, Callable[[Emitter, Kernel], None]] = {
+    Contraction: emit_contraction,
+    Product: emit_product,
+    Transposition: emit_transposition,
+    Reduction: emit_vector,
+    NoneType: emit_vector,
+}
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """What was emitted, without waits: all that a run does, what runs once before, and which nodes are a kernel's."""
+
+    builder: Builder
+    program: Program
+    prologue: tuple[Node, ...]
+    nodes: tuple[tuple[Node, ...], ...]  # by kernel, but for what runs once
+
+
+def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> Emitted:
+    """The stage's instructions; with `keep_weights`, what stays in SBUF is loaded by the prologue."""
+    zones = room.zones
+    weights_at = zones.tensors_at + room.plan.extent_bytes
+    builder = Builder(
+        device, 0, Ring(zones.resident_at, zones.resident_bytes), Ring(zones.scratch_at, zones.scratch_bytes),
+        Ring(zones.reduced_at, zones.reduced_bytes), Ring(zones.positions_at, zones.positions_bytes),
+        Ring(weights_at, device.sbuf_bytes_per_partition - weights_at),
+    )  # fmt: skip
+    emitter = Emitter(builder, room.plan, device, _dram_tensors(stage, room, builder), room.keeps)
+    ends = [0]
+    arrivals, departures = _transfers(stage, room)
+    for number, kernel in enumerate(stage.kernels):
+        with builder.working_for(kernel.origins[0]):
+            for tensor in arrivals.get(number, ()):
+                emitter.transfer(tensor, is_load=True)
+            if kernel.by_dma:
+                (emit_gather if isinstance(kernel.root, Gather) else emit_movement)(emitter, kernel)
+            else:
+                load_positions(emitter, kernel)
+                _EMIT[type(kernel.root)](emitter, kernel)
+            for tensor in departures.get(number, ()):
+                emitter.transfer(tensor, is_load=False)
+        ends.append(len(builder.body))
+    vectors = _load_vectors(builder)
+    once, always = (vectors, ()) if keep_weights else ((), vectors)
+    program = Program(tuple(builder.tensors), tuple(builder.origins), (*always, *builder.body))
+    nodes = tuple(tuple(builder.body[start:end]) for start, end in pairwise(ends))
+    return Emitted(builder, program, (*once, *builder.prologue), nodes)
+
+
+def _transfers(stage: Stage, room: Room) -> tuple[dict[int, list[Tensor]], dict[int, list[Tensor]]]:
+    """Tensors of other cores by the kernel that reads them first, those for other cores by the one that writes last."""
+    arrivals: dict[int, list[Tensor]] = {}
+    departures: dict[int, list[Tensor]] = {}
+    resident = room.plan.offsets
+    for tensor in stage.inputs:
+        if tensor in resident:
+            first = next(number for number, kernel in enumerate(stage.kernels) if tensor in kernel.sources())
+            arrivals.setdefault(first, []).append(tensor)
+    for tensor in stage.outputs:
+        if tensor in resident:
+            last = max(number for number, kernel in enumerate(stage.kernels) if kernel.out is tensor)
+            departures.setdefault(last, []).append(tensor)
+    return arrivals, departures
+
+
+def _dram_tensors(stage: Stage, room: Room, builder: Builder) -> dict[Tensor, InDram]:
+    """What crosses the border, and what is spilled."""
+    every = dict.fromkeys(
+        [*stage.inputs, *stage.outputs, *(t for k in stage.kernels for t in (k.out, *k.sources()))]
+    )
+    found: dict[Tensor, InDram] = {}
+    for tensor in every:
+        info = stage.inputs.get(tensor) or stage.outputs.get(tensor)
+        if not info and tensor not in room.plan.in_dram:
+            continue
+        kind = "input" if tensor in stage.inputs else "output" if info else "scratch"
+        order, dtype = stage.dram_order(tensor), stage.dtype(tensor)
+        shape = tuple(tensor.shape[d] for d in order)
+        index = builder.add_tensor(DramTensor(info.name if info else tensor.name, kind, shape, dtype))
+        found[tensor] = InDram(index, dtype, dram_strides(tensor.shape, order))
+    return found
+
+
+def _load_vectors(builder: Builder) -> tuple[Node, ...]:
+    table = builder.vector_table()
+    rows, columns = table.shape
+    if not columns:
+        return ()
+    index = builder.add_weight("vectors", table, "float32")
+    target = Tile("sbuf", "float32", Affine(), rows, Affine(), ((1, columns),))
+    source = DramTile(index, "float32", Affine(), ((columns, rows), (1, columns)))
+    return (DmaCopy(target=target, source=source, ring=LOAD_QUEUE),)

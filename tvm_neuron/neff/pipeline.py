@@ -1,0 +1,103 @@
+"""Pipeline: a compiled subgraph as the programs of one or several cores, which pass tensors on by their names.
+
+In a file, the programs of several cores are sections of one container, each a whole NEFF.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tvm_neuron.errors import NeffError
+from tvm_neuron.neff.container import Pieces, pack, read_header, unpack
+from tvm_neuron.neff.neff import Neff, TensorInfo
+from tvm_neuron.neff.reader import CORE, describe_errors, read
+from tvm_neuron.neff.tables import decode_json, encode_json, infos_from_json, infos_to_json
+from tvm_neuron.neff.writer import pieces
+
+_MODEL = "pipeline"
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """`inputs` and `outputs` are the model's, in its order; a core's inputs are those or outputs of cores before it.
+
+    Raises:
+        NeffError: there is no core, or a core's input, or an output, comes from nowhere or from two places.
+    """
+
+    name: str
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    cores: tuple[Neff, ...]
+
+    def __post_init__(self) -> None:
+        if not self.cores:
+            raise NeffError(f"NEFF '{self.name}' has no core")
+        known = [info.name for info in self.inputs]
+        for number, core in enumerate(self.cores):
+            for info in core.inputs:
+                if info.name not in known:
+                    raise NeffError(f"NEFF '{self.name}': nothing before core {number} makes its input '{info.name}'")
+            known += [info.name for info in core.outputs]
+        if len(set(known)) != len(known):
+            doubled = next(name for name in known if known.count(name) > 1)
+            raise NeffError(f"NEFF '{self.name}': tensor '{doubled}' comes from two places")
+        missing = [info.name for info in self.outputs if info.name not in known]
+        if missing:
+            raise NeffError(f"NEFF '{self.name}': no core makes its output '{missing[0]}'")
+
+    @classmethod
+    def of(cls, core: Neff) -> "Pipeline":
+        """The one program that is the whole."""
+        return cls(core.name, core.inputs, core.outputs, (core,))
+
+
+def pipeline_pieces(pipeline: Pipeline) -> list[bytes | memoryview]:
+    """A file's bytes in pieces: the NEFF of a single core, or one that holds those of all.
+
+    Raises:
+        ProgramError: see `write`.
+    """
+    if len(pipeline.cores) == 1:
+        return pieces(pipeline.cores[0])
+    model = {
+        "name": pipeline.name,
+        "inputs": infos_to_json(pipeline.inputs),
+        "outputs": infos_to_json(pipeline.outputs),
+    }
+    sections: dict[str, Pieces] = {_MODEL: [encode_json(model)]}
+    sections |= {f"{CORE}{number}": pieces(core) for number, core in enumerate(pipeline.cores)}
+    return list(pack(sections, pipeline.cores[0].compiler_version, needed=sections))
+
+
+def core_files(data: bytes) -> list[bytes]:
+    """The NEFF of each core in a file.
+
+    Raises:
+        NeffError: see `read_header`; a section is damaged.
+    """
+    names = [section.name for section in read_header(data).sections]
+    if _MODEL not in names:
+        return [data]
+    _, sections = unpack(data)
+    return [bytes(sections[name]) for name in names if name.startswith(CORE)]
+
+
+def read_pipeline(data: bytes) -> Pipeline:
+    """The pipeline in `data`, of one core or several.
+
+    Raises:
+        NeffError: see `read`; the cores don't fit together.
+    """
+    with describe_errors():
+        cores = tuple(_read_cores(data))
+        if len(cores) == 1 and _MODEL not in [section.name for section in read_header(data).sections]:
+            return Pipeline.of(cores[0])
+        model = decode_json(unpack(data)[1][_MODEL], _MODEL)
+        if set(model) != {"name", "inputs", "outputs"} or not isinstance(model["name"], str):
+            raise NeffError(f"NEFF section '{_MODEL}' must name the model, its inputs and outputs")
+        return Pipeline(model["name"], infos_from_json(model["inputs"]), infos_from_json(model["outputs"]), cores)
+
+
+def _read_cores(data: bytes) -> Iterator[Neff]:
+    for file in core_files(data):
+        yield read(file)
