@@ -38,20 +38,21 @@ def compile_function(func: relax.Function, name: str, device: Any, options: Any)
 
 
 def read(data: bytes) -> SimpleNamespace:
-    """The stand-in for `neff.read`."""
+    """The stand-in for `neff.read_pipeline`."""
     parsed = json.loads(data)
     infos = {k: tuple(SimpleNamespace(**row) for row in parsed[k]) for k in ("inputs", "outputs")}
     every = [*infos["inputs"], *infos["outputs"]]
     tensors = [SimpleNamespace(name=i.name, shape=i.shape, dtype=device_dtype(i.dtype)) for i in every]
     parts = SimpleNamespace(library=base64.b64decode(parsed["library"]), tensors=tensors, **infos)
-    return SimpleNamespace(program=parts, device=None, weights={}, prologue=(), **infos)
+    return SimpleNamespace(program=parts, **infos)
 
 
-class Machine:
-    """The stand-in for `sim.Machine`."""
+class Cores:
+    """The stand-in for `sim.Cores`."""
 
-    def __init__(self, program_: SimpleNamespace, device: Any, weights: Any, prologue: Any) -> None:
-        self._program = program_
+    def __init__(self, compiled: SimpleNamespace) -> None:
+        program_ = self._program = compiled.program
+        self.inputs = {tensor.name: tensor for tensor in program_.tensors}
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "subgraph.so")
             path.write_bytes(program_.library)
@@ -69,8 +70,8 @@ def install(patch: pytest.MonkeyPatch) -> None:
     """Put the stand-ins where the runtime and the code generator look."""
     function = SimpleNamespace(compile_function=compile_function, can_schedule=lambda *_: Match())
     patch.setattr(tvm_neuron.codegen, "function", function, raising=False)
-    patch.setattr(program, "neff", SimpleNamespace(read=read))
-    patch.setattr(program, "sim", SimpleNamespace(Machine=Machine))
+    patch.setattr(program, "neff", SimpleNamespace(read_pipeline=read))
+    patch.setattr(program, "sim", SimpleNamespace(Cores=Cores))
 
 
 def _info(name: str, ty: relax.TensorType) -> dict[str, Any]:

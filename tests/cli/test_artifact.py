@@ -35,8 +35,9 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], mess
 def test_the_neff_gets_the_models_name_and_placement(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, MANIFEST)
     made = artifact.whole_neff(None, "net")
-    assert (made.name, made.placement) == ("net", (neff.Placement("a", "Add", "neuroncore", ""),))
-    assert made.program == add_relu().program
+    (core,) = made.cores
+    assert (core.name, core.placement) == ("net", (neff.Placement("a", "Add", "neuroncore", ""),))
+    assert core.program == add_relu().program
 
 
 def install(monkeypatch: pytest.MonkeyPatch, manifest: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from tests.neff.samples import add_relu
 from tvm_neuron.errors import ProgramError
-from tvm_neuron.neff import Placement
+from tvm_neuron.neff import Pipeline, Placement
 from tvm_neuron.profile import EngineUse, Layer, Report, Subgraph, make_report, render, timeline
 from tvm_neuron.sim import time_program
 
@@ -19,7 +19,7 @@ CPU = Placement("nms", "NonMaxSuppression", "cpu", "the size of its result depen
 
 def test_one_subgraph() -> None:
     neff = add_relu()
-    report = make_report((*neff.placement, CPU), [neff])
+    report = make_report((*neff.placement, CPU), [Pipeline.of(neff)])
     timing = time_program(neff.program, neff.device)
     assert report.cycles == timing.cycles > 0
     assert report.latency_us == timing.latency_us
@@ -38,7 +38,8 @@ def test_one_subgraph() -> None:
 
 def test_two_subgraphs_add_up() -> None:
     neff = add_relu()
-    one, two = make_report((), [neff]), make_report((), [neff, replace(neff, name="second")])
+    one = make_report((), [Pipeline.of(neff)])
+    two = make_report((), [Pipeline.of(neff), Pipeline.of(replace(neff, name="second"))])
     for name in ("latency_us", "cycles", "roofline_us", "dram_bytes", "weight_bytes", "instructions"):
         assert getattr(two, name) == pytest.approx(2 * getattr(one, name))
     assert two.sbuf_peak_bytes == one.sbuf_peak_bytes
@@ -53,7 +54,7 @@ def test_nothing_on_the_neuroncore() -> None:
 
 
 def test_to_json_holds_everything() -> None:
-    report = make_report(add_relu().placement, [add_relu()])
+    report = make_report(add_relu().placement, [Pipeline.of(add_relu())])
     raw = json.loads(json.dumps(report.to_json()))
     assert set(raw) == {field.name for field in fields(Report)}
     assert raw["placement"][0] == {"name": "sum/add", "op": "Add", "where": "neuroncore", "reason": ""}

@@ -69,26 +69,21 @@ def test_a_program_is_read_once_and_writes_in_place(monkeypatch: pytest.MonkeyPa
 
     def read(data: bytes) -> SimpleNamespace:
         reads.append(data)
-        tensors = [info(name="a", shape=shape, dtype="bfloat16"), info(name="b", shape=shape, dtype="float32")]
         return info(
             inputs=(info(name="a", shape=shape, dtype="float32"),),
             outputs=(info(name="b", shape=shape, dtype="float32"),),
-            program=info(tensors=tensors),
-            device=None,
-            weights={},
-            prologue=(),
         )
 
     class Doubler:
-        def __init__(self, *_args: object) -> None:
-            pass
+        def __init__(self, _pipeline: object) -> None:
+            self.inputs = {"a": info(name="a", shape=shape, dtype="bfloat16")}
 
         def run(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
             assert inputs["a"].dtype == ml_dtypes.bfloat16
             return {"b": inputs["a"].astype("float32") * 2}
 
-    monkeypatch.setattr(program, "neff", SimpleNamespace(read=read))
-    monkeypatch.setattr(program, "sim", SimpleNamespace(Machine=Doubler))
+    monkeypatch.setattr(program, "neff", SimpleNamespace(read_pipeline=read))
+    monkeypatch.setattr(program, "sim", SimpleNamespace(Cores=Doubler))
     function = make_module({"p": b"neff"})["p"]
     a, b = tvm.runtime.tensor(np.full(shape, 1.5, "float32")), tvm.runtime.empty(shape, "float32")
     for _ in range(2):

@@ -10,8 +10,8 @@ from tvm_neuron.runtime import manifest, neffs
 _ADVICE = "write a library instead, --output FILE.so"
 
 
-def whole_neff(library: Any, name: str) -> neff.Neff:
-    """The one NEFF that does all the library does, under the model's name and with its placement.
+def whole_neff(library: Any, name: str) -> neff.Pipeline:
+    """The NEFF, of one core or several, that does all the library does, under the model's name and with its placement.
 
     Raises:
         CompileError: the model became several programs, or none, or one with other inputs or outputs.
@@ -22,8 +22,11 @@ def whole_neff(library: Any, name: str) -> neff.Neff:
     parts = described["order"]
     if len(programs) != 1 or len(parts) != 1:
         raise CompileError(f"the model became [{', '.join(parts)}], but a .neff is one Neuron program: {_ADVICE}")
-    program = neff.read(programs[0])
+    program = neff.read_pipeline(programs[0])
     for kind, infos in (("inputs", program.inputs), ("outputs", program.outputs)):
         if [info.name for info in infos] != [row["name"] for row in described[kind]]:
             raise CompileError(f"the {kind} of the Neuron program are not in the order of the model's: {_ADVICE}")
-    return replace(program, name=name, placement=rows)
+    first = replace(program.cores[0], placement=rows)
+    if len(program.cores) == 1:
+        first = replace(first, name=name)
+    return replace(program, name=name, cores=(first, *program.cores[1:]))

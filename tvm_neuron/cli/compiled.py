@@ -1,5 +1,6 @@
 """Opens what `compile` wrote: a NEFF or a library, told apart by their contents."""
 
+import argparse
 import struct
 from typing import Any
 
@@ -11,25 +12,34 @@ _ELF_HEADER_BYTES = 64
 
 
 def open_compiled(path: str) -> Any:
-    """A `Neff`, or a TVM module.
+    """A `Pipeline`, of one core or several, or a TVM module.
 
     Raises:
         NeffError: it is neither, or damaged.
     """
     data = neff.read_file(path)
-    return _open_library(path, data) if data.startswith(_ELF) else neff.read(data)
+    return _open_library(path, data) if data.startswith(_ELF) else neff.read_pipeline(data)
 
 
-def read_neff(path: str) -> bytes:
-    """The bytes of a NEFF, for the commands that take nothing else.
+def add_core(parser: argparse.ArgumentParser) -> None:
+    """`--core`, of the commands that take the program of one core."""
+    parser.add_argument("--core", type=int, default=0, metavar="N", help="which core of a pipeline, from 0 (0)")
+
+
+def read_core(options: argparse.Namespace) -> bytes:
+    """The NEFF of one core, for the commands that take nothing else.
 
     Raises:
-        NeffError: it can't be read, or is a library.
+        NeffError: the file can't be read, is a library, or has no such core.
     """
-    data = neff.read_file(path)
+    data = neff.read_file(options.file)
     if data.startswith(_ELF):
-        raise NeffError(f"'{path}' is a library, this command takes a .neff; `neuron-cc report` takes both")
-    return data
+        raise NeffError(f"'{options.file}' is a library, this command takes a .neff; `neuron-cc report` takes both")
+    files = neff.core_files(data)
+    if not 0 <= options.core < len(files):
+        raise NeffError(f"'{options.file}' has no core {options.core}: its cores are 0 to {len(files) - 1}")
+    core: bytes = files[options.core]
+    return core
 
 
 def _open_library(path: str, data: bytes) -> Any:

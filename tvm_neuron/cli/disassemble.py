@@ -3,7 +3,7 @@
 import argparse
 
 from tvm_neuron import neff
-from tvm_neuron.cli.compiled import read_neff
+from tvm_neuron.cli.compiled import add_core, read_core
 from tvm_neuron.program import print_program
 
 NAME = "disassemble"
@@ -12,6 +12,7 @@ NAME = "disassemble"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     parser.add_argument("file", metavar="FILE.neff")
+    add_core(parser)
     parser.add_argument("--output", metavar="FILE.txt", help="write it into a file instead of printing it")
 
 
@@ -21,7 +22,7 @@ def run(options: argparse.Namespace) -> None:
     Raises:
         NeffError: the file can't be read, or the output not be written.
     """
-    text = print_program(neff.read(read_neff(options.file)).program)
+    text = print_program(neff.read(read_core(options)).program)
     if options.output:
         neff.write_aside(options.output, [text.encode()])
     else:

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from tvm_neuron import neff
-from tvm_neuron.cli.compiled import read_neff
+from tvm_neuron.cli.compiled import add_core, read_core
 
 NAME = "info"
 
@@ -13,6 +13,7 @@ NAME = "info"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     parser.add_argument("file", metavar="FILE.neff")
+    add_core(parser)
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
 
@@ -22,7 +23,7 @@ def run(options: argparse.Namespace) -> None:
     Raises:
         NeffError: it can't be read.
     """
-    data = read_neff(options.file)
+    data = read_core(options)
     facts = neff.describe(neff.read(data), neff.read_header(data))
     print(json.dumps(facts, indent=2) if options.json else "\n".join(_lines(facts)))
 

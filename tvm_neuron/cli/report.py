@@ -30,12 +30,12 @@ def run(options: argparse.Namespace) -> None:
     from tvm_neuron.runtime import report
 
     compiled = open_compiled(options.file)
-    is_neff = isinstance(compiled, neff.Neff)
-    result = make_report(compiled.placement, [compiled]) if is_neff else report(compiled)
-    if options.timeline and not is_neff:
-        raise NeffError("--timeline takes a .neff: a library may hold several programs")
+    is_neff = isinstance(compiled, neff.Pipeline)
+    result = make_report(compiled.cores[0].placement, [compiled]) if is_neff else report(compiled)
+    if options.timeline and not (is_neff and len(compiled.cores) == 1):
+        raise NeffError("--timeline takes a .neff of one core: a library or a pipeline may hold several programs")
     if options.timeline:
-        neff.write_aside(options.timeline, [timeline(compiled).encode()])
+        neff.write_aside(options.timeline, [timeline(compiled.cores[0]).encode()])
     if options.json:
         print(json.dumps(result.to_json(), indent=2))
     else:

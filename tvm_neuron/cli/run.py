@@ -29,17 +29,17 @@ def run(options: argparse.Namespace) -> None:
     """
     compiled = open_compiled(options.file)
     inputs = read_npz(options.input)
-    is_neff = isinstance(compiled, neff.Neff)
+    is_neff = isinstance(compiled, neff.Pipeline)
     write_npz(options.output, _run_neff(compiled, inputs) if is_neff else _run_library(compiled, inputs))
 
 
-def _run_neff(compiled: neff.Neff, inputs: Mapping[str, Any]) -> Arrays:
-    from tvm_neuron.sim import Machine
+def _run_neff(compiled: neff.Pipeline, inputs: Mapping[str, Any]) -> Arrays:
+    from tvm_neuron.sim import Cores
 
     neff.check_inputs(compiled.inputs, inputs)
-    in_memory = {tensor.name: DTYPES[tensor.dtype] for tensor in compiled.program.tensors}
-    machine = Machine(compiled.program, compiled.device, compiled.weights, compiled.prologue)
-    results = machine.run({name: array.astype(in_memory[name], copy=False) for name, array in inputs.items()})
+    cores = Cores(compiled)
+    in_memory = {name: DTYPES[tensor.dtype] for name, tensor in cores.inputs.items()}
+    results = cores.run({name: array.astype(in_memory[name], copy=False) for name, array in inputs.items()})
     return {info.name: results[info.name].astype(np.dtype(info.dtype), copy=False) for info in compiled.outputs}
 
 

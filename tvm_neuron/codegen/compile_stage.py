@@ -13,6 +13,7 @@ from tvm_neuron.program.race import check_races
 from tvm_neuron.program.residents import check_residents
 from tvm_neuron.program.verify import verify
 from tvm_neuron.runtime import VERSION
+from tvm_neuron.sim import time_program
 
 
 def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weights: bool) -> Neff:
@@ -48,6 +49,16 @@ def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weig
         compiler_version=VERSION,
         memory=_memory_report(program, room, emitted.builder.weights, device),
     )
+
+
+def time_stage(stage: Stage, device: Device) -> int:
+    """Picoseconds of a run of what `compile_stage` would make, with weights that stay.
+
+    Raises:
+        CompileError: see `compile_stage`.
+    """
+    emitted = emit_stage(stage, place_stage(stage, device, keep_weights=True), device, keep_weights=True)
+    return time_program(synchronise(emitted.program, device), device).total_ps
 
 
 def _memory_report(program: Program, room: Room, weights: Ring, device: Device) -> dict[str, int]:

@@ -6,18 +6,19 @@ from pathlib import Path
 
 from tvm_neuron.errors import NeffError
 from tvm_neuron.neff.neff import Neff
+from tvm_neuron.neff.pipeline import Pipeline, pipeline_pieces
 from tvm_neuron.neff.reader import read
 from tvm_neuron.neff.writer import pieces
 
 
-def save(neff: Neff, path: str | Path) -> None:
+def save(neff: Neff | Pipeline, path: str | Path) -> None:
     """Writes the file aside and renames it, so that `path` is never half written.
 
     Raises:
         NeffError: the file can't be written.
         ProgramError: see `write`.
     """
-    write_aside(path, pieces(neff))
+    write_aside(path, pieces(neff) if isinstance(neff, Neff) else pipeline_pieces(neff))
 
 
 def write_aside(path: str | Path, data: Iterable[bytes | memoryview]) -> None:

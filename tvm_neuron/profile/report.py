@@ -1,11 +1,13 @@
 """Report: all that is known of a compiled model's placement and cost, as a value."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tvm_neuron.neff import Neff, Placement
+from tvm_neuron.hw import load_instance
+from tvm_neuron.neff import Neff, Pipeline, Placement
 from tvm_neuron.profile.measure import Measurement, measure
+from tvm_neuron.profile.pipeline import PipelineUse, pipeline_use
 
 PRECISION = ("fp32_cast", "fp32_cast_of")
 
@@ -61,7 +63,7 @@ class Report:
     `cycles` are those of the PE array's clock. `roofline_us` is what no program could beat: the larger of weights,
     inputs and outputs over the DRAM's bandwidth and multiply-accumulates over the array's peak. The time of CPU parts
     is not modelled. An operator that was fused into another's instructions has no layer of its own. `precision` holds
-    the options that say what float32 became.
+    the options that say what float32 became. A subgraph on several cores is as many programs, and a row of `pipelines`.
     """
 
     device: str
@@ -81,6 +83,7 @@ class Report:
     engines: tuple[EngineUse, ...]
     layers: tuple[Layer, ...]
     subgraphs: tuple[Subgraph, ...]
+    pipelines: tuple[PipelineUse, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The report as dictionaries, lists and numbers."""
@@ -101,13 +104,15 @@ class Report:
         )
 
 
-def make_report(placement: Iterable[Placement], neffs: Sequence[Neff], device: str = "") -> Report:
-    """The report of a model that became `neffs`, in the order in which they run.
+def make_report(placement: Iterable[Placement], compiled: Sequence[Pipeline], device: str = "") -> Report:
+    """The report of a model that became `compiled`, in the order in which they run.
 
     Raises:
         ProgramError: a program deadlocks.
     """
+    neffs = [core for pipeline in compiled for core in pipeline.cores]
     measured = [measure(neff) for neff in neffs]
+    pipelines = tuple(_pipelines(compiled, measured))
     total_us = sum(part.latency_us for part in measured)
     subgraphs = tuple(_subgraph(neff, part) for neff, part in zip(neffs, measured, strict=True))
     peak_us = sum(part.macs_at_peak_us for part in measured)
@@ -116,7 +121,7 @@ def make_report(placement: Iterable[Placement], neffs: Sequence[Neff], device: s
         device=neffs[0].device.name if neffs else device,
         precision=_precision(neffs),
         placement=tuple(placement),
-        latency_us=total_us,
+        latency_us=total_us + sum(pipeline.link_us for pipeline in pipelines),
         cycles=sum(part.timing.cycles for part in measured),
         roofline_us=sum(part.roofline_us for part in measured),
         pe_utilisation=peak_us / total_us if total_us else 0.0,
@@ -130,7 +135,20 @@ def make_report(placement: Iterable[Placement], neffs: Sequence[Neff], device: s
         engines=_engines(measured, total_us),
         layers=_layers(neffs, measured, total_us),
         subgraphs=subgraphs,
+        pipelines=pipelines,
     )
+
+
+def _pipelines(compiled: Sequence[Pipeline], measured: Sequence[Measurement]) -> Iterator[PipelineUse]:
+    """Those of several cores."""
+    at = 0
+    for pipeline in compiled:
+        timings = [part.timing for part in measured[at : at + len(pipeline.cores)]]
+        at += len(pipeline.cores)
+        if len(timings) > 1:
+            first = pipeline.cores[0]
+            instance = load_instance(str(first.options.get("instance", "")), first.device)
+            yield pipeline_use(pipeline, timings, instance)
 
 
 def _precision(neffs: Sequence[Neff]) -> dict[str, Any]:

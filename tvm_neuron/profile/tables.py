@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tvm_neuron.profile.pipeline import PipelineUse
 from tvm_neuron.profile.report import Report
 
 
@@ -19,6 +20,7 @@ def render(report: Report, top: int = 10) -> RenderableType:
         parts.append(_cpu(report))
     if report.layers:
         parts += [_layers(report, top), _engines(report)]
+    parts += [_pipeline(pipeline) for pipeline in report.pipelines]
     if len(report.subgraphs) > 1:
         parts.append(_subgraphs(report))
     return Group(*parts)
@@ -69,6 +71,21 @@ def _engines(report: Report) -> Table:
         stalls = [] if is_dma else sorted(row.stalls_us.items(), key=lambda item: -item[1])[:3]
         waits = ", ".join(f"{other} {us:,.1f} us" for other, us in stalls)
         table.add_row(row.queue, f"{row.busy_us:,.1f}", f"{row.share:.1%}", waits)
+    return table
+
+
+def _pipeline(use: PipelineUse) -> Table:
+    title = (
+        f"Pipeline {use.name} on {use.instance}: {use.inputs_per_second:,.0f} inputs a second, one every "
+        f"{use.interval_us:,.1f} us (limit: {use.limit}); latency {use.latency_us:,.1f} us, {use.link_us:,.1f} of them "
+        f"on links; loaded in {use.load_us:,.1f} us; weights {'cached' if use.is_cached else 'partly cached'}"
+    )
+    columns = ("core>", "chip>", "us>", "at work>", "weights kept MB>", "streamed MB>", "sent MB>", "from", "to")
+    table = _table(title, *columns)
+    for row in use.stages:
+        sizes = (f"{size / 1e6:.2f}" for size in (row.kept_bytes, row.streamed_bytes, row.sent_bytes))
+        numbers = (str(row.core), str(row.chip), f"{row.latency_us:,.1f}", f"{row.share:.0%}", *sizes)
+        table.add_row(*numbers, Text(row.first), Text(row.last))
     return table
 
 

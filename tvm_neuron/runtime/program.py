@@ -27,11 +27,11 @@ def on_core(number: int) -> Iterator[None]:
 
 
 class _Core:
-    """A modelled core with a program in its memory; it works on one call at a time."""
+    """A modelled core, or all of a pipeline, with programs in memory; it works on one call at a time."""
 
-    def __init__(self, program: neff.Neff) -> None:
+    def __init__(self, pipeline: neff.Pipeline) -> None:
         self.lock = threading.Lock()
-        self.machine = sim.Machine(program.program, program.device, program.weights, program.prologue)
+        self.machine = sim.Cores(pipeline)
 
 
 class LoadedProgram:
@@ -46,7 +46,7 @@ class LoadedProgram:
         self._data: bytes | None = data
         self._loading = threading.Lock()
         self._cores: dict[int, _Core] = {}
-        self._neff: neff.Neff
+        self._neff: neff.Pipeline
 
     def __call__(self, *tensors: tvm.runtime.Tensor) -> None:
         """Run once; see the class."""
@@ -55,7 +55,7 @@ class LoadedProgram:
         if len(tensors) != len(infos):
             raise InputError(f"program '{self._symbol}' takes {len(infos)} tensors; got {len(tensors)}")
         arrays = {info.name: as_numpy(tensor) for info, tensor in zip(infos, tensors, strict=True)}
-        in_memory = {tensor.name: tensor for tensor in self._neff.program.tensors}
+        in_memory = core.machine.inputs
         inputs = {}
         for info in self._neff.inputs:
             there = in_memory[info.name]
@@ -70,7 +70,7 @@ class LoadedProgram:
     def _loaded(self, number: int) -> _Core:
         with self._loading:
             if self._data is not None:
-                self._neff = neff.read(self._data)
+                self._neff = neff.read_pipeline(self._data)
                 self._data = None
             if number not in self._cores:
                 self._cores[number] = _Core(self._neff)

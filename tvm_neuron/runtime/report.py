@@ -12,4 +12,4 @@ def report(library: Library) -> Report:
     """
     described = manifest(library)
     placement = [neff.Placement(**row) for row in described["placement"]]
-    return make_report(placement, [neff.read(data) for data in neffs(library).values()], described["device"])
+    return make_report(placement, [neff.read_pipeline(data) for data in neffs(library).values()], described["device"])

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tvm_neuron.neff import Pipeline
+from tvm_neuron.program import DramTensor
 from tvm_neuron.sim.machine import Array, Machine
 
 
@@ -29,11 +30,13 @@ class Cores:
             values |= machine.run(mine, mode, seed)
         return {info.name: values[info.name] for info in self.pipeline.outputs}
 
-    def input_dtypes(self) -> dict[str, str]:
-        """The dtype in device memory of each of the model's inputs."""
+    @property
+    def inputs(self) -> dict[str, DramTensor]:
+        """The model's inputs as they lie in device memory; all cores that read one see it alike."""
+        names = {info.name for info in self.pipeline.inputs}
         return {
-            tensor.name: tensor.dtype
-            for core in reversed(self.pipeline.cores)
+            tensor.name: tensor
+            for core in self.pipeline.cores
             for tensor in core.program.tensors
-            if tensor.kind == "input"
+            if tensor.kind == "input" and tensor.name in names
         }

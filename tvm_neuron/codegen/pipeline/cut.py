@@ -1,13 +1,12 @@
 """cut: one subgraph as a pipeline over several cores, cut where its slowest stage is quickest.
 
-The first cut follows from what each kernel's instructions cost. Its stages are compiled and timed, which corrects the
+The first cut follows from what each kernel's instructions cost. Its stages are emitted and timed, which corrects the
 costs, and so on while that still helps.
 """
 
-from dataclasses import dataclass, field
 from itertools import pairwise
 
-from tvm_neuron.codegen.compile_stage import compile_stage
+from tvm_neuron.codegen.compile_stage import compile_stage, time_stage
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.codegen.pipeline.balance import balance
 from tvm_neuron.codegen.pipeline.borders import places, stages
@@ -16,9 +15,7 @@ from tvm_neuron.codegen.residents import place_stage
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.errors import OptionError
 from tvm_neuron.hw import Device, Instance, load_instance
-from tvm_neuron.neff import Neff, Pipeline
-from tvm_neuron.profile.pipeline import PipelineUse, pipeline_use
-from tvm_neuron.sim import Timing, time_program
+from tvm_neuron.neff import Pipeline
 
 _ROUNDS = 8
 _PATIENCE = 3  # rounds without a better cut
@@ -34,51 +31,35 @@ def cut(whole: Stage, device: Device, options: BuildOptions) -> Pipeline:
     instance = load_instance(options.instance, device)
     found = places(whole.kernels)
     _check(whole, options.pipeline_cores, len(found) + 1, instance)
+    cuts = _search(whole, device, options, found)
+    cores = tuple(compile_stage(stage, device, options, keep_weights=True) for stage in stages(whole, cuts))
+    return Pipeline(whole.name, tuple(whole.inputs.values()), tuple(whole.outputs.values()), cores)
+
+
+def _search(whole: Stage, device: Device, options: BuildOptions, found: list[int]) -> list[int]:
+    """The cuts whose slowest stage is quickest, of those tried."""
     guess = estimate(whole, place_stage(whole, device, keep_weights=False), device)
-    tries = _Tries(whole, device, options, instance)
-    best: _Try | None = None
-    last_gain = 0
+    tried: dict[tuple[int, ...], int] = {}
+    timed: dict[tuple[int, int], int] = {}
     for number in range(_ROUNDS):
+        options.on_stage(f"{whole.name}: balance {options.pipeline_cores} cores, round {number + 1}")
         costs = guess.cost()
-        cuts = tuple(balance(costs, found, options.pipeline_cores))
-        if cuts in tries.seen or number - last_gain > _PATIENCE:
+        cuts = balance(costs, found, options.pipeline_cores)
+        if tuple(cuts) in tried or _is_settled(list(tried.values())):
             break
-        tried = tries.make(cuts)
-        if best is None or tried.use.interval_us < best.use.interval_us:
-            best, last_gain = tried, number
-        for (start, end), timing in zip(pairwise([0, *cuts, len(whole.kernels)]), tried.timings, strict=True):
-            guess.correct(start, end, float(costs[start, end]), timing.total_ps)
-    assert best
-    return best.pipeline
+        bounds = list(pairwise([0, *cuts, len(whole.kernels)]))
+        for bound, stage in zip(bounds, stages(whole, cuts), strict=True):
+            if bound not in timed:
+                timed[bound] = time_stage(stage, device)
+            guess.correct(*bound, float(costs[bound]), timed[bound])
+        tried[tuple(cuts)] = max(timed[bound] for bound in bounds)
+    best, _ = min(tried.items(), key=lambda item: item[1])
+    return list(best)
 
 
-@dataclass(frozen=True)
-class _Try:
-    pipeline: Pipeline
-    timings: list[Timing]
-    use: PipelineUse
-
-
-@dataclass
-class _Tries:
-    """Compiles and times cuts, each stage once."""
-
-    whole: Stage
-    device: Device
-    options: BuildOptions
-    instance: Instance
-    seen: dict[tuple[int, ...], _Try] = field(default_factory=dict)
-
-    def make(self, cuts: tuple[int, ...]) -> _Try:
-        """The pipeline cut there."""
-        cores: list[Neff] = [
-            compile_stage(stage, self.device, self.options, keep_weights=True) for stage in stages(self.whole, cuts)
-        ]
-        inputs, outputs = tuple(self.whole.inputs.values()), tuple(self.whole.outputs.values())
-        pipeline = Pipeline(self.whole.name, inputs, outputs, tuple(cores))
-        timings = [time_program(core.program, self.device) for core in cores]
-        self.seen[cuts] = _Try(pipeline, timings, pipeline_use(pipeline, timings, self.instance))
-        return self.seen[cuts]
+def _is_settled(slowest: list[int]) -> bool:
+    """Whether the last rounds gained nothing."""
+    return len(slowest) > _PATIENCE and min(slowest[-_PATIENCE:]) >= min(slowest[:-_PATIENCE])
 
 
 def _check(whole: Stage, cores: int, most: int, instance: Instance) -> None:

@@ -1,0 +1,1 @@
+"""Subgraphs over several cores."""

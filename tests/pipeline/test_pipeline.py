@@ -1,0 +1,140 @@
+"""One network over several cores: the bits of one core, weights that stay, and numbers of the report that agree."""
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import tvm
+
+from tests.codegen.random_networks import RandomNetwork
+from tests.codegen.transformers import Encoder
+from tests.onnx_models import Arrays
+from tests.stages.networks import images, small_network
+from tests.stages.test_small_memory import shrunk
+from tvm_neuron import neff, relay, runtime
+from tvm_neuron.build import BuildOptions
+from tvm_neuron.errors import NeffError, OptionError
+from tvm_neuron.hw import load_device, load_instance
+from tvm_neuron.isa.dtypes import DTYPES
+from tvm_neuron.neff import Pipeline
+from tvm_neuron.profile import make_report
+from tvm_neuron.sim import Cores
+
+
+def compiled(model: onnx.ModelProto, target: Any, cores: int, instance: str = "") -> Pipeline:
+    mod, params = relay.frontend.from_onnx(model)
+    options = BuildOptions(pipeline_cores=cores, instance=instance)
+    library = relay.build(mod, target=tvm.target.Target(target), params=params, options=options)
+    (data,) = runtime.neffs(library).values()
+    return neff.read_pipeline(data)
+
+
+def bits(pipeline: Pipeline, inputs: Arrays, mode: str = "nest") -> list[bytes]:
+    cores = Cores(pipeline)
+    given = {name: array.astype(DTYPES[cores.inputs[name].dtype]) for name, array in inputs.items()}
+    runs = [cores.run(given, mode) for _ in range(2)]  # the second finds what the first left in memory
+    assert [a.tobytes() for a in runs[0].values()] == [a.tobytes() for a in runs[1].values()]
+    return [array.tobytes() for array in runs[0].values()]
+
+
+@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+def test_a_network_on_one_to_four_cores(chip: str) -> None:
+    model = small_network()
+    one = compiled(model, f"neuron/{chip}", 1)
+    wanted = bits(one, images())
+    for cores in (2, 3, 4):
+        several = compiled(model, f"neuron/{chip}", cores)
+        assert len(several.cores) == cores
+        assert several.inputs == one.inputs
+        assert several.outputs == one.outputs
+        for mode in ("nest", "strict"):
+            assert bits(several, images(), mode) == wanted, mode
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_networks(seed: int) -> None:
+    network = RandomNetwork(seed, operators=7)
+    target = f"neuron/inf{1 + seed % 2}"
+    wanted = bits(compiled(network.model(), target, 1), network.inputs())
+    for cores in (2, 3):
+        assert bits(compiled(network.model(), target, cores), network.inputs(), "strict") == wanted
+
+
+def test_an_encoder() -> None:
+    encoder = Encoder(hidden=64, heads=2, rows=32, layers=2)
+    model, inputs = encoder.model(), encoder.inputs()
+    wanted = bits(compiled(model, "neuron/inf2", 1), inputs)
+    assert bits(compiled(model, "neuron/inf2", 4), inputs) == wanted
+
+
+def test_a_small_memory_streams_what_does_not_fit(tmp_path: Any) -> None:
+    model = small_network(channels=256)
+    target = shrunk(tmp_path, "inf1", 20)
+    one = compiled(model, target, 1)
+    two = compiled(model, target, 2, "inf1.xlarge")
+    assert bits(two, images()) == bits(one, images())
+    assert any(core.memory["weights_streamed"] for core in two.cores)
+    assert any(core.memory["weights_kept"] for core in two.cores)
+
+
+def test_a_file_of_several_cores_comes_back() -> None:
+    pipeline = compiled(small_network(), "neuron/inf1", 3)
+    data = b"".join(neff.pipeline_pieces(pipeline))
+    again = neff.read_pipeline(data)
+    assert again == pipeline
+    assert [neff.read(core) for core in neff.core_files(data)] == list(pipeline.cores)
+    with pytest.raises(NeffError, match="holds the programs of several cores, and this takes the program of one"):
+        neff.read(data)
+
+
+def test_the_report_of_a_pipeline() -> None:
+    model = small_network(channels=64)
+    one = make_report((), [compiled(model, "neuron/inf1", 1)])
+    report = make_report((), [compiled(model, "neuron/inf1", 6)])
+    assert one.pipelines == ()
+    (use,) = report.pipelines
+    assert use.is_cached
+    assert [stage.chip for stage in use.stages] == [0, 0, 0, 0, 1, 1]
+    assert use.link_us > load_device("inf1").dma_start_ns / 1e3
+    assert use.latency_us == pytest.approx(sum(stage.latency_us for stage in use.stages) + use.link_us)
+    assert use.interval_us >= max(stage.latency_us for stage in use.stages)
+    assert max(stage.share for stage in use.stages) <= 1
+    assert use.inputs_per_second > 1e6 / one.latency_us
+    assert report.latency_us == pytest.approx(use.latency_us)
+    assert use.stages[-1].sent_bytes == 0
+    assert all(stage.sent_bytes for stage in use.stages[:-1])
+    assert use.load_us == max(stage.load_us for stage in use.stages) > 0
+
+
+@pytest.mark.parametrize(
+    ("cores", "instance", "message"),
+    [
+        (5, "inf1.xlarge", "pipeline_cores is 5; inf1.xlarge has 4 NeuronCores: ask for at most that many, or name"),
+        (60, "", r"pipeline_cores is 60; neuron_0 becomes \d+ kernels and can be cut into at most \d+ stages: ask"),
+    ],
+)
+def test_counts_that_can_not_work(cores: int, instance: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        compiled(small_network(), "neuron/inf1", cores, instance)
+
+
+def test_no_cores_at_all() -> None:
+    with pytest.raises(OptionError, match="pipeline_cores is 0; it must be at least 1"):
+        BuildOptions(pipeline_cores=0)
+
+
+def test_the_library_runs_it() -> None:
+    mod, params = relay.frontend.from_onnx(small_network())
+    outputs = []
+    for cores in (1, 3):
+        library = relay.build(mod, target="neuron", params=params, options=BuildOptions(pipeline_cores=cores))
+        executor = library["default"](tvm.cpu())
+        executor.run(**images())
+        outputs.append(executor.get_output(0).numpy())
+    np.testing.assert_array_equal(*outputs)
+
+
+def test_every_instance_holds_cores() -> None:
+    assert load_instance("", load_device("inf1")).cores == 64
+    assert load_instance("inf2.24xlarge", load_device("inf2")).cores == 12
