@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> None:
     rows = []
     for file in options.files:
         library = open_compiled(file)
-        if isinstance(library, neff.Neff):
+        if isinstance(library, neff.Pipeline):
             raise NeffError(f"'{file}' is a .neff, this command takes a library: compile with --output FILE.so")
         for cores in options.cores:
             for depth in options.queue_depth or [None]:
