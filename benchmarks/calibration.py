@@ -109,7 +109,7 @@ def fits() -> list[Fit]:
         errors = [n.modelled_us(other) / n.measured_us - 1 for n in NETWORKS if n.chip == device.name]
         return max(map(abs, errors)) <= LARGEST_ERROR
 
-    near = [tenth / 10 for tenth in range(150, 350) if is_near(tenth / 10)]
+    near = [fifth / 5 for fifth in range(90, 130) if is_near(fifth / 5)]
     return [
         Fit("inf1: DRAM bandwidth of one core", "GB/s", min(near), max(near), device.dram_bytes_per_second / 1e9),
         Fit("inf1: SBUF, from which weights stay cached", "MB", *CACHED_MB, device.sbuf_bytes / 1e6),

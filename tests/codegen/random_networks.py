@@ -21,6 +21,7 @@ class RandomNetwork:
     operators: int = 5
     largest: int = 15  # rows and columns
     channels: tuple[int, ...] = _CHANNELS
+    batch: int | None = None  # drawn if not given; the rest of the network is the same with any
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     weights: Arrays = field(default_factory=dict)
     values: dict[str, Shape] = field(default_factory=dict)
@@ -28,7 +29,8 @@ class RandomNetwork:
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(self.seed)
         height, width = (int(extent) for extent in self.rng.integers(max(3, self.largest // 3), self.largest, 2))
-        self.input: Shape = (int(self.rng.choice([1, 1, 2, 3])), self._channels(), height, width)
+        batch = int(self.rng.choice([1, 1, 2, 3]))
+        self.input: Shape = (self.batch or batch, self._channels(), height, width)
         self.values["x"] = self.input
         steps = [
             self.conv, self.conv, self.depthwise, self.relu, self.batch_norm, self.max_pool, self.average_pool,

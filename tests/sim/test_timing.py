@@ -126,6 +126,20 @@ def test_no_random_program_gets_slower_on_a_faster_device(body: Program, name: s
     assert usual == time_program(body, DEVICE)
 
 
+def test_what_a_quicker_engine_can_cost() -> None:
+    """Transfers take the DRAM in the order in which they get ready.
+
+    With a PE of four times the clock the store gets ready before the load that ACT waits for, and goes first. So a
+    quicker device can cost time: at most the turn of every transfer that went ahead.
+    """
+    store_ = DmaCopy(dram(1), sbuf(0, 32), 0, waits=wait("pe", 100))
+    load_ = DmaCopy(sbuf(64, 32), dram(0), 1, waits=wait("act", 1))
+    work = ACT.replace(waits=wait("dma1", 1))
+    body = program(Loop(100, (MM,)), ACT, store_, load_, Loop(20, (work,)))
+    usual, quicker = (time_program(body, changed(DEVICE, "pe_clock_hz", by)).total_ps for by in (1, 4))
+    assert usual < quicker <= usual + DMA.busy_cycles * NS
+
+
 def test_the_trace_has_every_instruction_once() -> None:
     body = program(load(), Loop(3, (MM, ACT)), store(256))
     events = trace_program(body, DEVICE)
