@@ -19,12 +19,9 @@ from tvm_neuron.partition import Partition, check_must_compile, partition
 from tvm_neuron.partition.naming import output_names
 from tvm_neuron.partition.plan import Plan
 from tvm_neuron.runtime import MANIFEST_ENTRY, VERSION, make_module
+from tvm_neuron.runtime.host import BASELINE
 
 __all__ = ["BuildOptions", "build", "build_options", "lower", "placed"]
-
-HOST = {"kind": "llvm"}
-"""The target of the CPU parts. Without `mcpu`: TVM's kernels get slower with it."""
-
 
 def build(
     mod: tvm.IRModule, params: Params | None = None, options: BuildOptions | None = None
@@ -34,10 +31,17 @@ def build(
     Raises ModelError (bad params), PlacementError (`must_compile`), DeviceError (unknown device), CompileError.
     """
     options = options or current_options() or BuildOptions()
-    with _naming_stages(options) as options, tvm.target.Target(HOST):
+    host = _host(options)
+    with _naming_stages(options) as options, host:
         mod = lower(mod, params, options)
         options.on_stage("link")
-        return relax.build(mod, tvm.target.Target(HOST), relax_pipeline=None)
+        return relax.build(mod, host, relax_pipeline=None)
+
+
+def _host(options: BuildOptions) -> tvm.target.Target:
+    """The target of the CPU parts; for LLVM, the architecture's baseline has no name."""
+    level = options.host_level
+    return tvm.target.Target({"kind": "llvm"} if level == BASELINE else {"kind": "llvm", "mcpu": level})
 
 
 @contextmanager
@@ -74,7 +78,7 @@ def placed(mod: tvm.IRModule, params: Params | None, options: BuildOptions) -> P
 
     Raises ModelError (bad params), DeviceError (unknown device).
     """
-    with _naming_stages(options) as options, tvm.target.Target(HOST):
+    with _naming_stages(options) as options, _host(options):
         load_device(options.device)
         options.on_stage("partition")
         return partition(normalize(mod, params), byoc.scheduler(options, {}), weigher(options))

@@ -62,6 +62,10 @@ class NeffError(NeuronError):
     """A NEFF can't be read: truncated, corrupted, or of another major version."""
 
 
+class HostError(NeuronError):
+    """This machine can't run a library: its processor lacks what it was compiled for."""
+
+
 class DeviceError(NeuronError):
     """A device description is missing a value, has an unknown key, or contradicts itself."""
 

@@ -14,7 +14,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tvm_neuron.cli import cached, cores, effort, log, precision, retired, source
+from tvm_neuron.cli import cached, cores, effort, host, log, precision, retired, source
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.errors import OptionError, PlacementError
 from tvm_neuron.hw import load_device
@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="keep parts of at least N operators on the NeuronCore; without it they are weighed by the time they gain",
     )
     placement.add_argument("--must-compile", action="store_true", help="refuse operators on the CPU in a .so too")
+    host.add_arguments(placement)
     cores.add_arguments(parser.add_argument_group("cores"))
     parser.add_argument(
         "--dynamic-batch", "--dynamic-batch-size", action="store_true", help="a .so that takes any number of rows"
@@ -68,6 +69,7 @@ def run(options: argparse.Namespace) -> None:
             dynamic_batch=options.dynamic_batch,
             on_stage=told.stage,
             **precision.as_build_options(options),
+            **host.as_build_options(options),
             **cores.as_build_options(options),
             **effort.as_build_options(options),
         )

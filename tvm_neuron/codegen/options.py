@@ -11,6 +11,7 @@ from typing import Any
 from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.codegen.tuning import USUAL, Tuning
 from tvm_neuron.errors import OptionError
+from tvm_neuron.runtime import host
 
 LEVELS = (1, 2, 3)
 
@@ -29,7 +30,10 @@ class BuildOptions:
     before arithmetic makes NaN of them. `must_compile` makes an operator on the CPU an error. `minimum_segment_size`
     keeps every part of at least so many operators on the NeuronCore and moves smaller ones beside CPU operators to the
     CPU; without it, parts between CPU operators are weighed by the time they gain. `on_cpu` are patterns over
-    operators' names: what fits stays on the CPU. `on_stage` is called with the name of each stage as it begins.
+    operators' names: what fits stays on the CPU. `host_cpu` says which instructions the CPU parts may use: `baseline`,
+    what every processor of the architecture has, a level `x86-64-v2`, `-v3` or `-v4`, or `native`, the highest level
+    of this machine; a library refuses to run where they are missing. `on_stage` is called with the name of each stage
+    as it begins.
 
     `pipeline_cores` cuts each subgraph over so many cores, which work on consecutive inputs at the same time; there,
     weights stay in SBUF between runs as far as they fit. `instance` names the machine whose links between chips count
@@ -56,6 +60,7 @@ class BuildOptions:
     must_compile: bool = False
     minimum_segment_size: int | None = None
     on_cpu: tuple[str, ...] = ()
+    host_cpu: str = host.BASELINE
     pipeline_cores: int = 1
     dynamic_batch: bool = False
     instance: str = ""
@@ -91,10 +96,16 @@ class BuildOptions:
             "instance": self.instance,
             "static_weights": self.static_weights,
             "on_cpu": list(self.on_cpu),
+            "host_cpu": self.host_level,
             "optlevel": self.optlevel,
             "time_budget_seconds": self.time_budget_seconds,
             "tuning": asdict(self.tuning),
         }
+
+    @property
+    def host_level(self) -> str:
+        """The key of `runtime.host.LEVELS` that the CPU parts are compiled for."""
+        return host.machine_level() if self.host_cpu == "native" else self.host_cpu
 
     @property
     def precisions(self) -> Precisions:
@@ -103,6 +114,8 @@ class BuildOptions:
 
     def __post_init__(self) -> None:
         _ = self.precisions  # refuses what is no precision
+        if self.host_cpu not in (*host.LEVELS, "native"):
+            raise OptionError(f"host_cpu is '{self.host_cpu}'; take one of {', '.join(host.LEVELS)}, native")
         if self.optlevel not in LEVELS:
             raise OptionError(f"optlevel is {self.optlevel}; take one of {', '.join(map(str, LEVELS))}")
         if self.time_budget_seconds is not None and not self.time_budget_seconds > 0:

@@ -8,6 +8,7 @@ import tvm_ffi
 from tvm_neuron.runtime.contents import manifest, neffs
 from tvm_neuron.runtime.crossing import register_errors
 from tvm_neuron.runtime.executor import Executor, factory
+from tvm_neuron.runtime.host import use_all_cores
 from tvm_neuron.runtime.kernels import convolve, matmul
 from tvm_neuron.runtime.library import FACTORY_ENTRY, MANIFEST_ENTRY, load_library, make_module
 from tvm_neuron.runtime.positions import checked_positions
@@ -17,6 +18,7 @@ from tvm_neuron.runtime.version import VERSION
 
 __all__ = ["FACTORY_ENTRY", "MANIFEST_ENTRY", "VERSION", "Executor", "make_module", "manifest", "neffs", "report"]
 
+use_all_cores()
 load_library()
 register_errors()
 tvm_ffi.register_global_func("tvm_neuron.runtime.load", load, override=True)

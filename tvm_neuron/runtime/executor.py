@@ -13,6 +13,7 @@ from tvm_neuron.errors import InputError
 from tvm_neuron.neff import TensorInfo, check_inputs
 from tvm_neuron.runtime.batches import batch_of, joined, parts, rows_of
 from tvm_neuron.runtime.contents import manifest
+from tvm_neuron.runtime.host import BASELINE, check_level
 from tvm_neuron.runtime.tensors import as_numpy, as_tensor, widened
 
 Value = Any
@@ -28,8 +29,12 @@ class Executor:
     """
 
     def __init__(self, module: tvm.runtime.Module, name: str, device: tvm.runtime.Device) -> None:
-        """`module` is runnable: compiled by `Executable.jit`, or loaded from a file."""
+        """`module` is runnable: compiled by `Executable.jit`, or loaded from a file.
+
+        Raises HostError: its CPU parts were compiled for a processor that has more than this machine's.
+        """
         described = manifest(module)
+        check_level(described["options"].get("host_cpu", BASELINE))
         self.name = name
         self.inputs = _infos(described["inputs"])
         self.outputs = _infos(described["outputs"])
