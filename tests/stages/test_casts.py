@@ -1,7 +1,7 @@
 """Conversions between all dtypes of the core, from the graph to the instructions, bit for bit on random bit patterns.
 
 The references are NumPy's and ml_dtypes' conversions. What those leave open is written out: floats beyond an integer's
-range saturate (as on the engines), and of NaN only that it stays one is compared.
+range take the low bits in up to 16 bits and saturate in more, and of NaN only that it stays one is compared.
 """
 
 from functools import cache
@@ -51,9 +51,11 @@ def _patterns(dtype: np.dtype) -> st.SearchStrategy[np.ndarray]:
 def _expected(values: np.ndarray, target: np.dtype) -> np.ndarray:
     if values.dtype.kind in "biu" or target.kind not in "iu":
         return values.astype(target)
-    limits = np.iinfo(target)
-    high = _LARGEST_INT32 if target == np.int32 else limits.max
-    return np.clip(np.trunc(values.astype(np.float64)), limits.min, high).astype(target)
+    whole = np.trunc(values.astype(np.float64))
+    if target == np.int32:
+        return np.clip(whole, -(2**31), _LARGEST_INT32).astype(target)
+    low_bits = np.where(np.isfinite(whole), np.mod(whole, 2.0 ** (8 * target.itemsize)), 0)
+    return low_bits.astype(np.int64).astype(target)
 
 
 def _is_nan(values: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from math import inf
 
-from tvm_neuron.codegen.derived import add, clamped, sub, truncated
+from tvm_neuron.codegen.derived import clamped, mul, sub, truncated
 from tvm_neuron.schedule.expr import INTEGER, Apply, Expr, Index, Load, Num, loads
 
 _BITS = {"bool": 1, "int8": 8, "uint8": 8, "int16": 16, "int32": 32, "int64": 64}
@@ -68,13 +68,12 @@ def wrapped(value: Expr, dtype: str) -> Expr:
     if dtype == "bool":
         return Apply("not_equal", (value, Num(0.0)))
     size, half = float(2 ** _BITS[dtype]), float(2 ** (_BITS[dtype] - 1))
-    if dtype.startswith("u"):
-        return Apply("mod", (value, Num(size)))
-    return sub(Apply("mod", (add(value, half), Num(size))), half)
+    rest = Apply("mod", (value, Num(size)))  # exact, however large the value
+    return rest if dtype.startswith("u") else sub(rest, mul(size, Apply("is_ge", (rest, Num(half)))))
 
 
 def cast(inner: Expr, source: str, target: str) -> Expr:
-    """The value in another dtype: float to integer drops the fraction and saturates, integers wrap."""
+    """The value in another dtype: integers wrap; floats lose their fraction, and wrap to 16 bits, saturate to more."""
     if not any(True for _ in loads(inner)):
         return Apply(f"cast.{target}", (inner,))  # of positions, which are known at compile time
     if target == "bool":
@@ -83,9 +82,9 @@ def cast(inner: Expr, source: str, target: str) -> Expr:
         return inner
     bits = _BITS.get(target, 64)
     if not is_integer(source):
-        low = 0.0 if target.startswith("u") else -float(2 ** (min(bits, 32) - 1))
-        high = float(2 ** (bits - 1 + target.startswith("u")) - 1) if bits <= 16 else _LARGEST_FLOAT
-        return truncated(clamped(inner, low, high))
+        if bits <= 16:
+            return wrapped(truncated(inner), target)
+        return truncated(clamped(inner, -float(2**31), _LARGEST_FLOAT))
     fits = _BITS.get(source, 64) < bits or {source, target} == {"int32", "int64"} or source == target
     if fits and not (source == "int8" and target.startswith("u")):
         return inner

@@ -3,6 +3,7 @@
 import tvm
 from tvm import relax
 
+from tvm_neuron.codegen.cpu.casts import CASTS
 from tvm_neuron.codegen.cpu.empty_constants import allocate_empty_constants
 from tvm_neuron.codegen.cpu.extremes import EXTREMES
 from tvm_neuron.codegen.cpu.positions import check_positions
@@ -17,7 +18,7 @@ def lower(mod: tvm.IRModule) -> tvm.IRModule:
         check_positions,
         relax.backend.DispatchSampling(),
         relax.backend.DispatchSortScan(),
-        relax.transform.LegalizeOps({**EXTREMES, **PRODUCTS, **SUPPRESSION}),
+        relax.transform.LegalizeOps({**CASTS, **EXTREMES, **PRODUCTS, **SUPPRESSION}),
         relax.transform.AnnotateTIROpPattern(),
         relax.transform.FoldConstant(),
         relax.transform.FuseOps(),

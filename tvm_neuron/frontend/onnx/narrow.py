@@ -22,5 +22,5 @@ class Narrow:
         return self.expr.ty
 
 
-NARROW_OPERATORS = ("Cast", "DequantizeLinear", "QuantizeLinear")
+NARROW_OPERATORS = ("Cast", "CastLike", "DequantizeLinear", "QuantizeLinear")
 """Operators whose converters take and give narrow tensors."""

@@ -37,7 +37,7 @@ _PITFALLS: Mapping[str, Check] = {
 }  # fmt: skip
 
 _BODY_FIRST = {
-    "AffineGrid", "Attention", "CastLike", "GroupNormalization", "MeanVarianceNormalization", "RMSNormalization",
+    "AffineGrid", "Attention", "GroupNormalization", "MeanVarianceNormalization", "RMSNormalization",
     "Range", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare", "ThresholdedRelu",
 }  # fmt: skip
 

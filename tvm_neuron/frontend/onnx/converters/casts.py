@@ -40,11 +40,22 @@ def converted(node: Node, value: relax.Expr, dtype: str, saturate: bool = True, 
 
 
 def _cast(node: Node) -> Any:
-    """The operand in another dtype, as the attributes saturate and round_mode say."""
+    """The operand in another dtype, as the attributes saturate and round_mode say; constants are left to TVM."""
     dtype = target(node.attrs["to"])
     source = node.inputs[0]
-    if dtype not in (*SMALL_FLOATS, *CARRIERS) and not isinstance(source, Narrow) and node.dtype() not in SMALL_FLOATS:
-        return None
+    if dtype in (*SMALL_FLOATS, *CARRIERS) or isinstance(source, Narrow) or node.dtype() in SMALL_FLOATS:
+        return _as(node, dtype)
+    is_rounded = "float" in node.dtype() and "int" in dtype  # which TVM writes as arithmetic on wide integers
+    return _as(node, dtype) if is_rounded and node.constant(0) is None else None
+
+
+def _cast_like(node: Node) -> Any:
+    """The operand in the dtype of another."""
+    like = node.inputs[1]
+    return _as(node, like.dtype if isinstance(like, Narrow) else node.dtype(1))
+
+
+def _as(node: Node, dtype: str) -> Any:
     round_mode = node.attrs.get("round_mode", b"up").decode()
     return converted(node, plain(node, 0), dtype, bool(node.attrs.get("saturate", 1)), round_mode)
 
@@ -64,4 +75,4 @@ def _bit_cast(node: Node) -> relax.Expr:
     return reinterpreted(node, node.inputs[0], target(node.attrs["to"]))
 
 
-CONVERTERS: dict[str, Converter] = {"BitCast": _bit_cast, "Cast": _cast}
+CONVERTERS: dict[str, Converter] = {"BitCast": _bit_cast, "Cast": _cast, "CastLike": _cast_like}
