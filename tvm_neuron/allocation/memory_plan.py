@@ -28,6 +28,12 @@ class MemoryPlan:
     peak_bytes_per_partition: int = 0
     extent_bytes: int = 0  # from `base` to the end of the last buffer, in each partition
 
+    @property
+    def spilled_bytes(self) -> int:
+        """Bytes of each partition that tensors would take which found no room."""
+        spilled = [tensor for tensor in self.in_dram if tensor.kind == "temp"]
+        return sum(bytes_on_chip(self.dtypes[t], self.partition_of[t], t.shape) for t in spilled)
+
     def resident(self, tensor: Tensor) -> OnChip:
         """The storage of a tensor that lives in SBUF."""
         origin = (0,) * len(tensor.shape)

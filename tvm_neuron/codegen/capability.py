@@ -7,8 +7,7 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_neuron.codegen.emit.arithmetic import count_temporaries
-from tvm_neuron.codegen.emit.vector import scratch_bytes
+from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS, scratch_bytes
 from tvm_neuron.codegen.legalise import call_blocks
 from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.codegen.simplify import make_kernels
@@ -42,10 +41,11 @@ def verdict(
         return Refusal(error.reason)
     except CompileError as error:
         return Refusal(str(error))
-    most = max((count_temporaries(kernel) for kernel in kernels if not kernel.by_dma), default=0)
-    if scratch_bytes(most) > device.sbuf_bytes_per_partition * 2 // 5:
+    taken = scratch_bytes(kernels, device)
+    if taken > device.sbuf_bytes_per_partition * 2 // 5:
+        most = taken // (2 * 4 * MAX_TILE_ELEMS)
         return Refusal(
-            f"its arithmetic keeps {most} values of each element at once, which take {scratch_bytes(most)} bytes of an "
+            f"its arithmetic keeps {most} values of each element at once, which take {taken} bytes of an "
             f"SBUF partition; {device.name} has {device.sbuf_bytes_per_partition * 2 // 5} for them"
         )
     return Match()

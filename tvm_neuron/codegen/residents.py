@@ -5,6 +5,7 @@ on their way to the PE array; else a ring is, and of the weights those that fill
 """
 
 from dataclasses import dataclass, replace
+from math import prod
 
 from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.memory_plan import MemoryPlan, plan_memory
@@ -13,9 +14,11 @@ from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.zones import Zones, divide
 from tvm_neuron.errors import CompileError, OptionError
 from tvm_neuron.hw import Device
+from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 
 _ROUNDS = 6  # of the search for the room there is
+_LESS_FOR_WEIGHTS = (4, 6, 8)  # of SBUF, where a third would push tensors out
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ def place_stage(stage: Stage, device: Device, keep_weights: bool) -> Room:
     Raises:
         CompileError: a kernel does not fit, even without weights that stay.
     """
-    streaming = _room(stage, device, {}, {}, stage.tuning.weights_bytes(device))
+    streaming = _streaming_room(stage, device)
     sizes = {k: kept_bytes(k, streaming.plan, device) for k in stage.kernels if isinstance(k.root, Contraction)}
     streaming = replace(streaming, sizes=sizes)
     if not keep_weights or not sizes:
@@ -58,6 +61,30 @@ def place_stage(stage: Stage, device: Device, keep_weights: bool) -> Room:
         found = _if_fits(stage, device, _fill(sizes, budget), sizes, streaming)
         low, high, best = (budget, high, found) if found else (low, budget, best)
     return best
+
+
+def _streaming_room(stage: Stage, device: Device) -> Room:
+    """With as much room for weights on their way as leaves the most tensors in SBUF."""
+    best = _room(stage, device, {}, {}, stage.tuning.weights_bytes(device))
+    for share in _LESS_FOR_WEIGHTS:
+        if not best.plan.spilled_bytes:
+            break
+        ring = aligned(device.sbuf_bytes_per_partition // share)
+        if ring < max((_tile_bytes(kernel, device) for kernel in stage.kernels), default=0):
+            break
+        other = _room(stage, device, {}, {}, ring)
+        best = other if other.plan.spilled_bytes < best.plan.spilled_bytes else best
+    return best
+
+
+def _tile_bytes(kernel: Kernel, device: Device) -> int:
+    """At most what the weights of a tile of output channels take of a partition, and those of the next beside them."""
+    root = kernel.root
+    if not isinstance(root, Contraction):
+        return 0
+    depth, *steps, columns = root.weights.shape
+    runs = depth // device.partitions + 2
+    return 2 * runs * prod(steps) * min(columns, device.pe_columns) * size_bytes(root.dtype)
 
 
 def check_all_stay(room: Room, stage: Stage, device: Device, cores: int) -> None:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from tvm_neuron.allocation.layouts import aligned
-from tvm_neuron.codegen.emit.arithmetic import count_temporaries
 from tvm_neuron.codegen.emit.emitter import partition_firsts
 from tvm_neuron.codegen.emit.positions import zone_bytes
 from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS, scratch_bytes
@@ -40,9 +39,8 @@ def divide(
         CompileError: nothing is left for tensors.
     """
     vectors = aligned(4 * sum(_vector_columns(kernel, partition_of, device) for kernel in kernels))
-    temporaries = max((count_temporaries(kernel) for kernel in kernels if not kernel.by_dma), default=0)
     reduced = 2 * 4 * MAX_TILE_ELEMS
-    sizes = [vectors, resident_bytes, scratch_bytes(temporaries), reduced, zone_bytes(kernels)]
+    sizes = [vectors, resident_bytes, scratch_bytes(kernels, device), reduced, zone_bytes(kernels)]
     starts = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
     least = starts[-1] + ring_bytes
     if least >= device.sbuf_bytes_per_partition:

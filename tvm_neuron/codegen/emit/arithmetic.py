@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Protocol
 
+from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.errors import CompileError
 from tvm_neuron.isa import (
     Activation,
@@ -18,7 +20,7 @@ from tvm_neuron.isa import (
 )
 from tvm_neuron.isa.functions import ACTIVATION, ALU
 from tvm_neuron.isa.tile import Dims
-from tvm_neuron.schedule.expr import Apply, Expr, Load, Num, axes_of
+from tvm_neuron.schedule.expr import Apply, Axis, Expr, Load, Num, axes_of
 from tvm_neuron.schedule.kernel import ROOT, Kernel
 
 _COMMUTES = ("add", "multiply", "max", "min", "is_equal", "not_equal")
@@ -197,29 +199,48 @@ def _spread(tile: Tile, dims: Dims) -> Tile:
 
 
 class _Nowhere:
-    """A builder and scratch memory that only count."""
+    """A builder and scratch memory that only add up how much of it is taken."""
 
     def __init__(self) -> None:
-        self.tiles = 0
+        self.bytes = 0
 
     def emit(self, _instruction: Instruction) -> None:
         pass
 
     def tile(self, partitions: int, dims: Dims) -> Tile:
-        self.tiles += 1
+        self.bytes += temporary_bytes(dims)
         return Tile("sbuf", "float32", Affine(), partitions, Affine(), dims)
 
 
-def count_temporaries(kernel: Kernel) -> int:
-    """How many temporary tiles the kernel's expression takes."""
+def temporary_bytes(dims: Dims) -> int:
+    """Bytes of each partition that a temporary tile takes."""
+    return aligned(4 * prod(count for _, count in dims))
+
+
+def bytes_taken(expr: Expr, shape: tuple[int, Dims], resolve: Callable[[Load], Operand]) -> int:
+    """Bytes of each partition that all temporary tiles of an expression take; arguments as of `Arithmetic`."""
     nowhere = _Nowhere()
-    whole, single = ((1, 2),), ((1, 1),)
+    partitions, dims = shape
+    result = Tile("sbuf", "float32", Affine(), partitions, Affine(), dims)
+    Arithmetic(nowhere, nowhere, shape, resolve).store(expr, result)
+    return nowhere.bytes
+
+
+def most_bytes_taken(kernel: Kernel, most_elems: int, row_elems: int) -> int:
+    """As many at most, for tiles of up to `most_elems`, where rows of `row_elems` and more are tiles of their own."""
+    whole, single = ((1, most_elems),), ((1, 1),)
     free = {axis for axis in kernel.free if axis.extent > 1}
+    inner = innermost(kernel)
+    if kernel.root is None and inner is not None and inner.extent >= row_elems:
+        free = {inner}  # an operand without it is one value for each partition
 
     def resolve(load: Load) -> Operand:
         is_single = load is not ROOT and not free & set(axes_of(load))
         return Tile("sbuf", "float32", Affine(), 1, Affine(), single if is_single else whole)
 
-    arithmetic = Arithmetic(nowhere, nowhere, (1, whole), resolve)
-    arithmetic.store(kernel.expr, nowhere.tile(1, whole))
-    return nowhere.tiles - 1
+    return bytes_taken(kernel.expr, (1, whole), resolve)
+
+
+def innermost(kernel: Kernel) -> Axis | None:
+    """The innermost free axis that there is more than one of."""
+    return next((axis for axis in reversed(kernel.free) if axis.extent > 1), None)

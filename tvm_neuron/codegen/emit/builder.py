@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from math import prod
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tvm_neuron.allocation.layouts import aligned
+from tvm_neuron.allocation.layouts import ALIGNMENT_BYTES, aligned
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, Instruction, Tile, affine
 from tvm_neuron.isa.dtypes import DTYPES
@@ -143,21 +144,20 @@ class Builder:
 
 
 class Scratch:
-    """Temporary float32 tiles of one kernel's tiles: each iteration takes the next slots of the ring."""
+    """Temporary float32 tiles of one kernel's tiles: each iteration takes the next `group_bytes` of the ring."""
 
-    def __init__(self, ring: Ring, slot_bytes: int, slots: int, loops: Loops) -> None:
-        group = slot_bytes * slots
-        assert group <= ring.capacity, f"{slots} temporary tiles of {slot_bytes} bytes exceed the scratch memory"
+    def __init__(self, ring: Ring, group_bytes: int, loops: Loops) -> None:
+        group = max(group_bytes, ALIGNMENT_BYTES)
+        assert group <= ring.capacity, f"temporary tiles of {group} bytes exceed the {ring.capacity} there are for them"
         self.ring = ring
-        self.slot_bytes = slot_bytes
         self.wrap = ring.capacity // group * group
         self.terms = _linear_terms(loops, group)
         self.used = 0
 
     def tile(self, partitions: int, dims: tuple[tuple[int, int], ...]) -> Tile:
-        """The next slot as a contiguous tile."""
-        offset = affine(self.ring.base, self.terms, self.used * self.slot_bytes, self.wrap)
-        self.used += 1
+        """The next bytes as a contiguous tile."""
+        offset = affine(self.ring.base, self.terms, self.used, self.wrap)
+        self.used += aligned(4 * prod(count for _, count in dims))
         return Tile("sbuf", "float32", Affine(), partitions, offset, dims)
 
 

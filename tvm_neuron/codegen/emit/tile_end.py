@@ -1,11 +1,9 @@
 """TileEnd: the last step of one tile: from its root's value (in PSUM, say) through the arithmetic to its output."""
 
 from dataclasses import replace
-from math import prod
 
-from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.storage import Spans, Storage
-from tvm_neuron.codegen.emit.arithmetic import Arithmetic, Operand, count_temporaries
+from tvm_neuron.codegen.emit.arithmetic import Arithmetic, Operand, bytes_taken
 from tvm_neuron.codegen.emit.builder import Loops, Scratch
 from tvm_neuron.codegen.emit.emitter import Emitter
 from tvm_neuron.codegen.emit.positions import follows_channel, is_vector
@@ -32,8 +30,6 @@ class TileEnd:
         """Emits the arithmetic; `root` is where the value of the kernel's root lies."""
         counts = [self.spans[axis].size for axis in self.kernel.free]
         builder = self.emitter.builder
-        slots = max(1, count_temporaries(self.kernel))
-        scratch = Scratch(builder.scratch, aligned(4 * prod(counts)), slots, loops)
 
         def resolve(load: Load) -> Operand:
             if load is ROOT:
@@ -43,6 +39,7 @@ class TileEnd:
             return shape_of(tile) if self._is_whole(tile) else replace(tile, dims=((1, 1),))
 
         shape = (self.spans[self.kernel.channel].size, shape_of.dims(contiguous(counts)))
+        scratch = Scratch(builder.scratch, bytes_taken(self.kernel.expr, shape, resolve), loops)
         Arithmetic(builder, scratch, shape, resolve).store(self.kernel.expr, shape_of(self.out))
 
     def _is_whole(self, tile: Tile) -> bool:

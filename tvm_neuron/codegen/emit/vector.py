@@ -1,10 +1,12 @@
 """emit_vector: reductions and elementwise kernels, tile by tile through the POOL and ACT engines."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from math import prod
 
 from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.storage import OnChip, Span
+from tvm_neuron.codegen.emit.arithmetic import innermost, most_bytes_taken
 from tvm_neuron.codegen.emit.builder import Loops, Scratch
 from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
 from tvm_neuron.codegen.emit.nests import nests
@@ -21,9 +23,10 @@ from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, contiguous, 
 MAX_TILE_ELEMS = 512  # as many as a PSUM bank holds, so that all temporaries have one size
 
 
-def scratch_bytes(temporaries: int) -> int:
+def scratch_bytes(kernels: Iterable[Kernel], device: Device) -> int:
     """Bytes of each partition for the temporaries of two tiles, so that one tile's work overlaps the next one's."""
-    return 2 * max(1, temporaries) * 4 * MAX_TILE_ELEMS
+    taken = (most_bytes_taken(k, MAX_TILE_ELEMS, device.elementwise_min_cycles) for k in kernels if not k.by_dma)
+    return 2 * max(4 * MAX_TILE_ELEMS, *taken, 0)
 
 
 def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
@@ -55,8 +58,8 @@ def _sizes(kernel: Kernel, root: Reduction | None, region: Region, device: Devic
     for place, axis in enumerate(kernel.free):
         if place < len(kernel.free) - dims or is_read_backward(kernel, axis):
             sizes[axis] = 1
-    inner = next((axis for axis in reversed(kernel.free) if sizes[axis] > 1), None)
-    if inner is not None and root is None and sizes[inner] >= device.elementwise_min_cycles:
+    inner = innermost(kernel)
+    if inner is not None and root is None and inner.extent >= device.elementwise_min_cycles:
         by_row = [set(axes_of(load)) for load in kernel.operand_loads()]
         stepped = {axis for axes in by_row if inner not in axes for axis in axes}
         sizes |= {axis: 1 for axis in sizes if axis in stepped}
@@ -78,7 +81,7 @@ def _emit_reduction(
         result = shape_of(end.out)
     else:
         counts = [spans[axis].size for axis in kernel.free]
-        slot = Scratch(emitter.builder.reduced, aligned(4 * prod(counts)), 1, loops)
+        slot = Scratch(emitter.builder.reduced, aligned(4 * prod(counts)), loops)
         result = slot.tile(spans[kernel.channel].size, shape_of.dims(contiguous(counts)))
     emitter.builder.emit(TensorReduce(result=result, source=source, op=root.combine, axes=len(root.axes)))
     if kernel.expr is not ROOT:
