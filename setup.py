@@ -57,6 +57,7 @@ setup(
     package_dir={"tvm_neuron_schedules": "schedules"},
     package_data={
         "tvm_neuron": ["py.typed"],
+        "tvm_neuron.cli": ["pages/*.md"],
         "tvm_neuron.hw": ["chips/*.json", "instances.json"],
         "tvm_neuron.operators": ["*.json"],
         "tvm_neuron.runtime": ["*.cc"],

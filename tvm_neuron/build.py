@@ -11,7 +11,7 @@ from tvm import relax
 from tvm_neuron.codegen import byoc, cpu
 from tvm_neuron.codegen.options import BuildOptions, build_options, current_options
 from tvm_neuron.codegen.worth import weigher
-from tvm_neuron.errors import CompileError, NeuronError, OptionError, UnschedulableError
+from tvm_neuron.errors import InternalError, NeuronError, OptionError, UnschedulableError
 from tvm_neuron.frontend.normalize import Params, normalize
 from tvm_neuron.frontend.origin import bindings_of, op_name
 from tvm_neuron.hw import load_device
@@ -59,7 +59,7 @@ def _naming_stages(options: BuildOptions) -> Iterator[BuildOptions]:
         raise
     except Exception as error:
         reason = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
-        raise CompileError(f"TVM failed at the stage '{stages[-1]}': {reason.strip()}") from error
+        raise InternalError(f"TVM failed at the stage '{stages[-1]}': {reason.strip()}") from error
 
 
 def lower(mod: tvm.IRModule, params: Params | None, options: BuildOptions) -> tvm.IRModule:

@@ -1,6 +1,7 @@
 """neuron-cc compile: a NEFF or a library, whole or not at all; one message for each bad model or wish."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +64,7 @@ def test_to_a_library_with_cpu_parts(cli: Cli, mixed_onnx_file: Path, inputs: Pa
     assert code == 0
     assert "NonZero" in said
     code, _, told = cli("run", out, "--input", tmp_path / "y.npz", "--output", tmp_path / "z.npz")
-    assert (code, told) == (1, "neuron-cc run: error: input 'data' is missing; the model takes 'data'\n")
+    assert (code, told) == (1, "neuron-cc run: error NCC200: input 'data' is missing; the model takes 'data'\n")
 
 
 @pytest.mark.usefixtures("fake_codegen")
@@ -85,7 +86,7 @@ def test_a_subgraph_that_cannot_be_compiled(
 
     monkeypatch.setattr(codegen.function, "compile_function", refuse)
     code, said, told = cli("compile", onnx_file, "--output", tmp_path / "net.neff", "--verbose", "error")
-    assert (code, said, told) == (1, "", "neuron-cc compile: error: add: too large\n")
+    assert (code, said, told) == (1, "", "neuron-cc compile: error NCC500: add: too large\n")
 
 
 @pytest.mark.usefixtures("fake_codegen")
@@ -143,7 +144,7 @@ def test_wishes_that_cannot_be_met(
 ) -> None:
     code, said, told = cli("compile", onnx_file, "--output", tmp_path / "net.neff", "--verbose", "error", *words)
     assert (code, said) == (1, "")
-    assert told.startswith(f"neuron-cc compile: error: {message}")
+    assert re.match(rf"neuron-cc compile: error NCC\d{{3}}: {re.escape(message)}", told)
     assert told.count("\n") == 1
     assert not (tmp_path / "net.neff").exists()
 
@@ -155,7 +156,7 @@ def test_not_an_onnx_file(cli: Cli, tmp_path: Path, content: bytes | None) -> No
         path.write_bytes(content)
     code, said, told = cli("compile", path, "--output", tmp_path / "net.neff", "--verbose", "error")
     assert (code, said) == (1, "")
-    assert told.startswith(f"neuron-cc compile: error: {path}: ")
+    assert told.startswith(f"neuron-cc compile: error NCC100: {path}: ")
     assert told.count("\n") == 1
 
 

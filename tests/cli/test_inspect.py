@@ -57,7 +57,7 @@ def test_a_library_where_a_neff_belongs(cli: Cli, tmp_path: Path, command: str) 
     path = tmp_path / "lib.so"
     path.write_bytes(b"\x7fELF and more")
     message = f"'{path}' is a library, this command takes a .neff; `neuron-cc report` takes both"
-    assert cli(command, path) == (1, "", f"neuron-cc {command}: error: {message}\n")
+    assert cli(command, path) == (1, "", f"neuron-cc {command}: error NCC600: {message}\n")
 
 
 @pytest.mark.parametrize("command", ["info", "disassemble", "report"])
@@ -66,7 +66,7 @@ def test_damaged_files(cli: Cli, neff_file: Path, command: str) -> None:
     data[-1] ^= 1
     neff_file.write_bytes(data)
     expected = "NEFF is corrupted: the checksum of its section 'weights' is wrong"
-    assert cli(command, neff_file) == (1, "", f"neuron-cc {command}: error: {expected}\n")
+    assert cli(command, neff_file) == (1, "", f"neuron-cc {command}: error NCC600: {expected}\n")
 
 
 def test_list_operators(cli: Cli) -> None:
@@ -117,7 +117,7 @@ def test_as_a_process(neff_file: Path) -> None:
         assert (process.wait(), process.stderr and process.stderr.read()) == (0, b"")
     done = subprocess.run([*command, "info", __file__], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr == "neuron-cc info: error: not a NEFF: the file doesn't start with its magic number\n"
+    assert done.stderr == "neuron-cc info: error NCC600: not a NEFF: the file doesn't start with its magic number\n"
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError()])  # the second is what TVM makes of the first

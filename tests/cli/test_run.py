@@ -38,15 +38,16 @@ def test_inputs_that_do_not_fit(
 ) -> None:
     np.savez(tmp_path / "x.npz", **arrays)
     code, out, err = cli("run", neff_file, "--input", tmp_path / "x.npz", "--output", tmp_path / "y.npz")
-    assert (code, out, err) == (1, "", f"neuron-cc run: error: {message}\n")
+    assert (code, out, err) == (1, "", f"neuron-cc run: error NCC200: {message}\n")
     assert not (tmp_path / "y.npz").exists()
 
 
 def test_input_files_that_cannot_be_read(cli: Cli, neff_file: Path, tmp_path: Path) -> None:
     path = tmp_path / "x.npz"
-    no_npz = f"neuron-cc run: error: '{path}' is no .npz file: write it with numpy.savez(path, name=array, ...)\n"
+    begin = "neuron-cc run: error NCC200: "
+    no_npz = f"{begin}'{path}' is no .npz file: write it with numpy.savez(path, name=array, ...)\n"
     words = ("run", neff_file, "--input", path, "--output", tmp_path / "y.npz")
-    assert cli(*words) == (1, "", f"neuron-cc run: error: '{path}' can't be read: No such file or directory\n")
+    assert cli(*words) == (1, "", f"neuron-cc run: error NCC200: '{path}' can't be read: No such file or directory\n")
     for content in (b"", b"text", b"PK\x03\x04 a damaged zip"):
         path.write_bytes(content)
         assert cli(*words) == (1, "", no_npz)
@@ -71,18 +72,19 @@ def test_an_output_that_cannot_be_written(cli: Cli, neff_file: Path, tmp_path: P
     np.savez(tmp_path / "x.npz", x=X)
     out = tmp_path / "missing" / "y.npz"
     code, _, err = cli("run", neff_file, "--input", tmp_path / "x.npz", "--output", out)
-    assert (code, err) == (1, f"neuron-cc run: error: '{out}' can't be written: No such file or directory\n")
+    assert (code, err) == (1, f"neuron-cc run: error NCC600: '{out}' can't be written: No such file or directory\n")
 
 
 def test_neither_neff_nor_library(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "r.neff"
     words = ("run", path, "--input", "x.npz", "--output", "y.npz")
     path.write_bytes(b"nothing")
-    assert cli(*words)[::2] == (1, "neuron-cc run: error: not a NEFF: the file doesn't start with its magic number\n")
+    no_neff = "neuron-cc run: error NCC600: not a NEFF: the file doesn't start with its magic number\n"
+    assert cli(*words)[::2] == (1, no_neff)
     path.write_bytes(b"\x7fELF but no library".ljust(64, b"\0"))
     code, _, err = cli(*words)
     assert code == 1
-    assert err.startswith(f"neuron-cc run: error: '{path}' can't be loaded as a compiled library: ")
+    assert err.startswith(f"neuron-cc run: error NCC600: '{path}' can't be loaded as a compiled library: ")
     assert err.count("\n") == 1
 
 
@@ -94,7 +96,7 @@ def test_a_truncated_library_is_refused_before_it_is_loaded(cli: Cli, tmp_path: 
         path.write_bytes(data)
         words = ("run", path, "--input", tmp_path / "x.npz", "--output", tmp_path / "y.npz")
         message = f"'{path}' is a truncated library: {len(data)} bytes instead of {needed}"
-        assert cli(*words) == (1, "", f"neuron-cc run: error: {message}\n")
+        assert cli(*words) == (1, "", f"neuron-cc run: error NCC600: {message}\n")
 
 
 def test_bfloat16_survives_the_file(tmp_path: Path) -> None:

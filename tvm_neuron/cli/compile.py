@@ -47,6 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     cached.add_arguments(duration)
     told = parser.add_argument_group("what is told")
     log.add_arguments(told)
+    told.add_argument(
+        "--bundle-weights", action="store_true", help="put the weights into the bundle that an internal error writes"
+    )
     told.add_argument("--json", action="store_true", help="print the summary of what was made as JSON")
     retired.add_arguments(parser)
 

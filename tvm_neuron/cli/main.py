@@ -6,18 +6,21 @@ Exit codes: 0 done; 1 refused, with the reason on stderr; 2 wrong use of the com
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 import shtab
 
 from tvm_neuron import neff
-from tvm_neuron.cli import check_model, disassemble, info, list_operators, report, run, throughput
+from tvm_neuron.cli import check_model, disassemble, explain, info, list_operators, replay, report, run, throughput
 from tvm_neuron.cli import compile as compile_command
-from tvm_neuron.errors import NeuronError
+from tvm_neuron.errors import InternalError, NeuronError
 from tvm_neuron.runtime import VERSION
 
-COMMANDS = (check_model, compile_command, run, report, throughput, info, disassemble, list_operators)
+COMMANDS = (
+    check_model, compile_command, run, report, throughput, info, disassemble, list_operators, explain, replay,
+)  # fmt: skip
 _EPILOG = """\
 exit codes: 0 done; 1 refused, with the reason on stderr; 2 wrong use of the command line; 130 interrupted
 
@@ -34,13 +37,15 @@ completion of words by the shell: eval "$(neuron-cc --print-completion bash)" (o
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line; returns its exit code."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    options = _parser().parse_args(words)
     try:
         options.run(options)
         sys.stdout.flush()
+    except InternalError as error:
+        return _internal(options, words, error)
     except NeuronError as error:
-        print(f"neuron-cc {options.command}: error: {error}", file=sys.stderr)
+        print(f"neuron-cc {options.command}: error {error.code}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return _interrupted(options.command)
@@ -48,10 +53,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except RuntimeError as error:
-        if _came_through_tvm(error):
-            return _interrupted(options.command)
-        raise
+        return _interrupted(options.command) if _came_through_tvm(error) else _internal(options, words, error)
+    except Exception as error:
+        return _internal(options, words, error)
     return 0
+
+
+def run_command(words: Sequence[str]) -> None:
+    """Runs one command line and lets its errors through."""
+    options = _parser().parse_args(words)
+    options.run(options)
+
+
+def _internal(options: argparse.Namespace, words: list[str], error: Exception) -> int:
+    """An error that is ours: what is needed to see it again goes into a bundle, and its user is told so."""
+    message = f"{type(error).__name__}: {error}" if not isinstance(error, InternalError) else str(error)
+    print(f"neuron-cc {options.command}: internal error {InternalError.code}: {message}", file=sys.stderr)
+    if options.command != compile_command.NAME:
+        traceback.print_exception(error)
+        return 1
+    from tvm_neuron.cli.bundle import write_bundle  # here, since it brings onnx with it
+
+    try:
+        path = write_bundle(error, options, words)
+    except Exception as failure:
+        print(f"neuron-cc: no bundle could be written: {failure}", file=sys.stderr)
+        traceback.print_exception(error)
+        return 1
+    weights = "with" if options.bundle_weights else "without"
+    print(
+        f"neuron-cc: this is a defect of the compiler, not of your model. {path} holds what is needed to see it again "
+        f"(the model {weights} its weights, versions, the traceback): `neuron-cc replay {path}`; please report it",
+        file=sys.stderr,
+    )
+    return 1
 
 
 def _interrupted(command: str) -> int:

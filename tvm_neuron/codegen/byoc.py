@@ -13,7 +13,7 @@ from tvm import relax
 
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.codegen.precision import Precisions
-from tvm_neuron.errors import CompileError, NeuronError, UnschedulableError
+from tvm_neuron.errors import InternalError, NeuronError, UnschedulableError
 from tvm_neuron.frontend.origin import bindings_of, origin_of
 from tvm_neuron.hw import load_device
 from tvm_neuron.partition import Refusal, Verdict
@@ -113,4 +113,5 @@ def _compile(func: relax.Function, symbol: str, device: Any, options: BuildOptio
         raise
     except Exception as error:
         origins = dict.fromkeys(str(origin_of(b.value)) for b in bindings_of(func) if origin_of(b.value))
-        raise CompileError(f"{symbol}: {type(error).__name__}: {error}; its operators: {', '.join(origins)}") from error
+        whose = f"its operators: {', '.join(origins)}"
+        raise InternalError(f"{symbol}: {type(error).__name__}: {error}; {whose}") from error

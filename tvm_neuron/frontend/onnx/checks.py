@@ -30,9 +30,17 @@ _SUPPORTED_TYPES = {getattr(onnx.TensorProto, name) for name in _SUPPORTED}
 class NeedsShapeError(ModelError):
     """The shape of an input must be given; `input` names it."""
 
+    code = "NCC101"
+
     def __init__(self, message: str, name: str) -> None:
         super().__init__(message)
         self.input = name
+
+
+class UnknownOperatorsError(ModelError):
+    """The model holds operators that nothing knows."""
+
+    code = "NCC103"
 
 
 def load_model(model: onnx.ModelProto | str | os.PathLike[str]) -> onnx.ModelProto:
@@ -139,7 +147,7 @@ def check_operators(model: onnx.ModelProto, opset: int) -> None:
     nodes = [*model.graph.node, *(node for function in model.functions for node in function.node)]
     unknown = sorted({n.op_type for n in _with_inner(nodes) if n.op_type not in known | own and not has_body(n, opset)})
     if unknown:
-        raise ModelError(
+        raise UnknownOperatorsError(
             f"the model holds operators that can't be imported: {', '.join(unknown)}. No converter knows them, and the "
             "ONNX standard has no body of simpler operators for them. Cut them off the model "
             "(onnx.utils.extract_model) and compute them outside, or define them as functions of the model"

@@ -27,6 +27,8 @@ _POSITIONS: Mapping[str, tuple[int, ...]] = _AXES | {
 class NeedsValueError(ModelError):
     """Values of inputs must be known at compile time; `inputs` names them."""
 
+    code = "NCC102"
+
     def __init__(self, message: str, inputs: frozenset[str]) -> None:
         super().__init__(message)
         self.inputs = inputs
