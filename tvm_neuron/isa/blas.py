@@ -42,25 +42,34 @@ def _sgemm() -> Gemm | None:
 def add_products(total: Array, left: Array, right: Array, fresh: bool) -> None:
     """total[B, M, N] = (fresh ? 0 : total) + left[0, B, K, M].T @ right[0, B, K, N] + left[1] ... in this order.
 
-    Contiguous float32; M and N are 2 at least, because BLAS adds in another order for a vector.
+    Instead of one, there may be any number of axes for steps and batches. All is float32, rows are contiguous; M and N
+    are 2 at least, because BLAS adds in another order for a vector.
     """
     gemm = _sgemm()
     if gemm is None:
         add_products_by_numpy(total, left, right, fresh)
         return
-    (steps, batch, k, m), n = left.shape, right.shape[3]
-    a, b, c = left.ctypes.data, right.ctypes.data, total.ctypes.data
-    for step in range(steps):
-        keep = 0.0 if fresh and step == 0 else 1.0
-        for place in range(batch):
-            row = (step * batch + place) * k * _F32_BYTES
-            target = c + place * m * n * _F32_BYTES
-            gemm(_ROW_MAJOR, _TRANSPOSED, _PLAIN, m, n, k, 1.0, a + row * m, m, b + row * n, n, keep, target, n)
+    (k, m), n = left.shape[-2:], right.shape[-1]
+    batch, target, target_step = len(total), total.ctypes.data, total.strides[0]
+    rows_apart = max(m, left.strides[-2] // _F32_BYTES), max(n, right.strides[-2] // _F32_BYTES)  # at K = 1 any stride
+    for number, (a, b) in enumerate(zip(_places(left), _places(right), strict=True)):
+        keep = 0.0 if fresh and number < batch else 1.0
+        c = target + number % batch * target_step
+        gemm(_ROW_MAJOR, _TRANSPOSED, _PLAIN, m, n, k, 1.0, a, rows_apart[0], b, rows_apart[1], keep, c, n)
+
+
+def _places(matrices: Array) -> list[int]:
+    """The address of each matrix, in the order of the leading axes."""
+    places = np.array([matrices.ctypes.data])
+    for count, step in zip(matrices.shape[:-2], matrices.strides, strict=False):
+        places = np.add.outer(places, np.arange(count) * step).ravel()
+    found: list[int] = places.tolist()
+    return found
 
 
 def add_products_by_numpy(total: Array, left: Array, right: Array, fresh: bool) -> None:
     """The same with NumPy alone: what `add_products` must agree with, bit for bit."""
-    for a, b in zip(left, right, strict=True):
-        product = np.matmul(a.swapaxes(-1, -2), b)
-        np.add(0.0 if fresh else total, product, out=total)
-        fresh = False
+    for number, place in enumerate(np.ndindex(left.shape[:-2])):
+        target = total[number % len(total)]
+        product = np.matmul(left[place].T, right[place])
+        np.add(0.0 if fresh and number < len(total) else target, product, out=target)

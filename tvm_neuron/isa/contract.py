@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.isa.blas import add_products
-from tvm_neuron.isa.scratch import scratch
-from tvm_neuron.isa.widen import as_float32
+from tvm_neuron.isa.matrices import packed, window
 
 Array = NDArray[Any]
 # Operands of summed steps that are converted in one go: what the host's second cache holds.
@@ -23,7 +22,7 @@ def contract(stationary: Array, moving: Array, summed: tuple[int, ...], old: Arr
     Leading axes are loops, of size 1 where an operand doesn't follow the loop; summed loops come out as size 1.
     Each step of the summed loops is one product of depth K, added in loop order, so a nest gives the very bits that
     its matmuls give one by one. (BLAS gives each element the same bits in a matrix of any size, but takes another
-    path for a single row or column, so those are doubled.)
+    path for a single row or column, so those are doubled.) The result may be a view of a larger array.
     """
     loops = stationary.ndim - 2
     free = moving.shape[loops + 1 :]
@@ -38,27 +37,41 @@ def contract(stationary: Array, moving: Array, summed: tuple[int, ...], old: Arr
     m, k = stationary.shape[loops + 1], moving.shape[loops]
     batch = prod(sizes[axis] for axis in both)
     height = prod(sizes[axis] for axis in left) * m
-    width = prod(sizes[axis] for axis in right) * prod(free)
-    left_order = [*summed, *both, loops, *left, loops + 1, *right]
-    right_order = [*summed, *both, loops, *right, *range(loops + 1, moving.ndim), *left]
-    sums = np.empty((batch, max(2, height), max(2, width)), np.float32)
-    total = sums[:, :height, :width]
+    columns = [*right, *range(loops + 1, moving.ndim)]
+    shape = [*(sizes[axis] for axis in right), *free]
+    whole = window(moving, [*summed, *both, loops], columns)
+    if whole is None:
+        width, steps = max(2, prod(shape)), [prod(shape[place + 1 :]) for place in range(len(shape))]
+    else:
+        whole = np.broadcast_to(whole, (*(sizes[axis] for axis in summed), *whole.shape[len(summed) :]))
+        width, steps = whole.shape[-1], [moving.strides[axis] // moving.itemsize for axis in columns]
+    sums = np.empty((batch, max(2, height), width), np.float32)
+    order = [*both, *left, loops, *columns]
+    total = _spread_out(sums, [sizes[axis] for axis in both], [*(sizes[axis] for axis in left), m], shape, steps)
     if old is not None:
         sums[...] = 0
-        rows, columns = [*both, *left, loops], [*right, *range(loops + 1, moving.ndim)]
-        total[...] = old.transpose(*summed, *rows, *columns).reshape(batch, height, width)
+        total[...] = old.transpose(*summed, *order)[(0,) * len(summed)]
     fresh = old is None
-    for where in _groups([sizes[axis] for axis in summed], 4 * batch * k * (height + width)):
-        a = _matrices("stationary", stationary, summed, where, left_order, (batch, k, height))
-        b = _matrices("moving", moving, summed, where, right_order, (batch, k, width))
+    packed_bytes = 4 * batch * k * (height + (width if whole is None else 0))
+    for where in _groups([sizes[axis] for axis in summed], packed_bytes):
+        a = packed("stationary", stationary, summed, where, [*both, loops], [*left, loops + 1])
+        b = packed("moving", moving, summed, where, [*both, loops], columns) if whole is None else whole[where]
         add_products(sums, a, b, fresh)
         fresh = False
+    places = [order.index(axis) for axis in (*kept, *range(loops, moving.ndim))]
+    return total.transpose(places)[tuple(None if axis in summed else slice(None) for axis in range(loops))]
 
-    order = [*both, *left, loops, *right]
-    spread = total.reshape([m if axis == loops else sizes[axis] for axis in order] + list(free))
-    places = [order.index(axis) for axis in (*kept, loops)]
-    spread = spread.transpose(*places, *range(len(order), spread.ndim))
-    return spread.reshape([1 if axis in summed else sizes[axis] for axis in range(loops)] + [m, *free])
+
+def _spread_out(
+    sums: Array, batches: Sequence[int], rows: Sequence[int], columns: Sequence[int], steps: Sequence[int]
+) -> Array:
+    """sums[prod(batches), rows ..., columns ...] with an axis for each; columns lie `steps` elements apart."""
+    item, width = sums.itemsize, sums.shape[2]
+    outer = [prod(batches[place + 1 :]) * sums.strides[0] for place in range(len(batches))]
+    inner = [prod(rows[place + 1 :]) * width * item for place in range(len(rows))]
+    return np.ndarray(
+        (*batches, *rows, *columns), np.float32, sums, 0, (*outer, *inner, *(step * item for step in steps))
+    )
 
 
 def _spread(stationary: Array, moving: Array, old: Array, loops: int, summed: tuple[int, ...]) -> tuple[Array, Array]:
@@ -79,30 +92,3 @@ def _groups(sizes: Sequence[int], step_bytes: int) -> Iterator[tuple[slice, ...]
         parts.append([slice(start, min(start + turns, size)) for start in range(0, size, turns)])
         room = room // size if turns == size else 0
     return product(*reversed(parts))
-
-
-def _matrices(
-    name: str,
-    operand: Array,
-    summed: Sequence[int],
-    where: Sequence[slice],
-    order: Sequence[int],
-    shape: tuple[int, int, int],
-) -> Array:
-    """Some steps of the operand as float32 [steps, batch, K, columns]; a single column is doubled, see `contract`."""
-    steps = [part.stop - part.start for part in where]
-    index = [slice(None)] * operand.ndim
-    for axis, part in zip(summed, where, strict=True):
-        index[axis] = part if operand.shape[axis] > 1 else slice(None)
-    found = operand[tuple(index)]
-    if found.strides[-1] != found.itemsize:
-        found = as_float32(found)
-    found = found.transpose(order)
-    found = np.broadcast_to(found, (*steps, *found.shape[len(steps) :]))
-    batch, k, columns = shape
-    room = scratch(name, prod(steps) * batch * k * max(2, columns))
-    if columns == 1:
-        room.reshape(*found.shape, 2)[...] = found[..., None]
-    else:
-        room.reshape(found.shape)[...] = found
-    return room.reshape(-1, batch, k, max(2, columns))

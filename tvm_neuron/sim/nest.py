@@ -19,8 +19,8 @@ from tvm_neuron.sim.threads import cores, run_parts
 
 # Arrays of one piece of a nest. Small enough to stay near the host's cache, large enough for its matrix products.
 _PIECE_BYTES = 8 << 20
-# Arrays of a nest that is worth a second thread.
-_SHARED_BYTES = 256 << 10
+# Results of a nest that is worth a second thread: one takes a nanosecond or more, the hand-over some 50 microseconds.
+_SHARED_ELEMS = 100_000
 
 
 @dataclass(slots=True)
@@ -92,11 +92,12 @@ def _piece(nest: Nest, depth: int) -> int:
     """Iterations of the outermost loop that are run at once; all where that loop is summed."""
     if any(depth in statement.summed for statement in nest.statements):
         return nest.axis.count
-    total = 0
+    total = work = 0
     for statement in nest.statements:
         kept = prod(axis.count for axis in statement.axes if axis.depth not in statement.summed)
         total += kept * prod(statement.target.shape) * 4
-    pieces = max(cores() if total >= _SHARED_BYTES else 1, -(-total // _PIECE_BYTES))
+        work += prod(axis.count for axis in statement.axes) * prod(statement.target.shape)
+    pieces = max(cores() if work >= _SHARED_ELEMS else 1, -(-total // _PIECE_BYTES))
     return -(-nest.axis.count // min(pieces, nest.axis.count))
 
 
