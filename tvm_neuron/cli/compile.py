@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_neuron.cli import cached, cores, effort, host, log, precision, retired, source
+from tvm_neuron.cli.memory import return_freed_memory
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.errors import OptionError, PlacementError
 from tvm_neuron.hw import load_device
@@ -61,6 +62,7 @@ def run(options: argparse.Namespace) -> None:
         NeuronError: the model can't be read, placed or compiled, or the output not be written.
     """
     retired.tell(options.retired)
+    return_freed_memory()
     device = load_device(options.target)
     is_neff = options.output.endswith(".neff")
     if is_neff and options.dynamic_batch:
@@ -98,6 +100,7 @@ def _compile(options: argparse.Namespace, chosen: BuildOptions, told: log.Log) -
     mod, params = source.read_model(options)
     try:
         library = relay.build(mod, target=_target(options.target), params=params, options=chosen)
+        del mod, params  # the library holds the weights as the device takes them; writing it needs the memory
     except PlacementError as error:
         advice = "" if options.must_compile else "\nto run them on the CPU, write a library: --output FILE.so"
         raise PlacementError(f"{error}{advice}") from error

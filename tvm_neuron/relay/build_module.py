@@ -48,7 +48,16 @@ def build(
     executable = compiler.build(ir_mod, weights, wanted)
     root = make_module({FACTORY_ENTRY: mod_name.encode()})
     root.import_module(executable.mod)
-    return ExecutorFactory(ir_mod, chosen, root, mod_name)
+    return ExecutorFactory(_without_weights(ir_mod), chosen, root, mod_name)
+
+
+def _without_weights(mod: tvm.IRModule) -> tvm.IRModule:
+    """The module as Relay's factory kept it: weights lie in the library, and in memory once."""
+    if not any(var.name_hint == "main" for var in mod.get_global_vars()):
+        return mod
+    mod = mod.clone()
+    mod["main"] = mod["main"].without_attr("params")
+    return mod
 
 
 def _as_target(target: TargetLike | None) -> tvm.target.Target:
