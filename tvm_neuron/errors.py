@@ -100,6 +100,8 @@ class NeffError(NeuronError):
 class HostError(NeuronError):
     """This machine can't run a library: its processor lacks what it was compiled for."""
 
+    code = "NCC610"
+
 
 class DeviceError(NeuronError):
     """A device description is missing a value, has an unknown key, or contradicts itself."""
