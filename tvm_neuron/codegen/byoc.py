@@ -1,7 +1,7 @@
 """The code generator that TVM's `RunCodegen` calls for functions with the attribute `Codegen = "neuron"`."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -13,9 +13,10 @@ from tvm import relax
 
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.codegen.precision import Precisions
-from tvm_neuron.errors import InternalError, NeuronError, UnschedulableError
+from tvm_neuron.errors import InternalError, NeuronError, OptionError, UnschedulableError
 from tvm_neuron.frontend.origin import bindings_of, origin_of
 from tvm_neuron.hw import load_device
+from tvm_neuron.neff import core_names
 from tvm_neuron.partition import Refusal, Verdict
 from tvm_neuron.partition.constraints import IsConstant
 from tvm_neuron.partition.plan import CanSchedule
@@ -55,7 +56,8 @@ def compilation(value: Compilation) -> Iterator[None]:
 def compile_subgraphs(functions: Sequence[relax.Function], _options: Any, _constants: Any) -> list[tvm.runtime.Module]:
     """One runtime module with the NEFF of every function and the manifest; `relax.ext.neuron`.
 
-    Raises CompileError naming the subgraph's operators if a function can't be compiled.
+    Raises CompileError naming the subgraph's operators if a function can't be compiled, OptionError if none can be cut
+    into as many stages as the options ask for.
     """
     current = _current.get() or Compilation()
     device = load_device(current.options.device)
@@ -64,8 +66,20 @@ def compile_subgraphs(functions: Sequence[relax.Function], _options: Any, _const
         symbol = str(func.attrs["global_symbol"])
         current.options.on_stage(f"compile {symbol}, {number} of {len(functions)}")
         entries[symbol] = _compile(func, symbol, device, current.options)
+    if current.options.pipeline_cores > 1:
+        _check_cores(entries.values(), current.options.pipeline_cores)
     entries[MANIFEST_ENTRY] = encode_manifest(current.manifest | {"subgraphs": sorted(entries)})
     return [make_module(entries)]
+
+
+def _check_cores(neffs: Iterable[bytes], wanted: int) -> None:
+    """One of the subgraphs at least is on so many cores; small ones beside it may be on fewer."""
+    most = max((len(core_names(data)) for data in neffs), default=wanted)
+    if most < wanted:
+        raise OptionError(
+            f"pipeline_cores is {wanted}; the model can be cut into at most {most} stages, since cuts lie between kernels "
+            "and all parts of one tensor are made on one core: ask for at most that many"
+        )
 
 
 def encode_manifest(manifest: dict[str, Any]) -> bytes:

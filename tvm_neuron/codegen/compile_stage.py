@@ -1,6 +1,6 @@
 """compile_stage: the list of steps from the kernels of one core to its NEFF."""
 
-from tvm_neuron.codegen.emit.builder import Ring
+from tvm_neuron.codegen.emit.builder import Builder
 from tvm_neuron.codegen.emit_stage import emit_stage
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.codegen.residents import Room, check_all_stay, place_stage
@@ -47,7 +47,7 @@ def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weig
         outputs=tuple(stage.outputs.values()),
         options=options.to_dict(),
         compiler_version=VERSION,
-        memory=_memory_report(program, room, emitted.builder.weights, device),
+        memory=_memory_report(program, room, emitted.builder, device),
     )
 
 
@@ -61,15 +61,16 @@ def time_stage(stage: Stage, device: Device) -> int:
     return time_program(synchronise(emitted.program, device), device).total_ps
 
 
-def _memory_report(program: Program, room: Room, weights: Ring, device: Device) -> dict[str, int]:
+def _memory_report(program: Program, room: Room, builder: Builder, device: Device) -> dict[str, int]:
     def total(kind: str) -> int:
         return sum(tensor.size_bytes for tensor in program.tensors if tensor.kind == kind)
 
-    used = room.zones.tensors_at + room.plan.extent_bytes + weights.used
+    used = room.zones.tensors_at + room.plan.extent_bytes + builder.weights.used
+    kept = builder.resident.used
     return {
         "weights": total("weight"),
-        "weights_kept": sum(room.sizes[kernel] for kernel in room.keeps) * device.partitions,
-        "weights_streamed": sum(room.sizes[kernel] for kernel in room.streamed) * device.partitions,
+        "weights_kept": kept * device.partitions,
+        "weights_streamed": (sum(room.sizes.values()) - kept if room.streamed else 0) * device.partitions,
         "resident": room.zones.resident_bytes * device.partitions,
         "activations": room.plan.peak_bytes_per_partition * device.partitions,
         "spill": total("scratch"),

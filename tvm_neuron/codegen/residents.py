@@ -1,10 +1,10 @@
 """place_stage: where everything of one core's program lies, and which weights stay in SBUF between runs.
 
 Weights stay as far as they find room without pushing tensors out to DRAM. If all do, nothing is kept free for weights
-on their way to the PE array; else a ring is, and of the weights those that fill the rest best, large ones first.
+on their way to the PE array; else a ring is, and those stay that are needed first: the others have time to come.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from tvm_neuron.allocation.layouts import aligned
@@ -17,23 +17,24 @@ from tvm_neuron.hw import Device
 from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 
-_ROUNDS = 6  # of the search for the room there is
+_ROUNDS = 7  # of the search for the room there is
+_RING_SHARE = 8  # of SBUF, for weights that come in every run beside those that stay
 _LESS_FOR_WEIGHTS = (4, 6, 8)  # of SBUF, where a third would push tensors out
 
 
 @dataclass(frozen=True)
 class Room:
-    """The division of SBUF, the plan for tensors, and the kernels whose weights stay."""
+    """The division of SBUF, the plan for tensors, and how much of each kernel's weights stays."""
 
     zones: Zones
     plan: MemoryPlan
     sizes: dict[Kernel, int]  # bytes of each partition that a kernel's weights take
-    keeps: frozenset[Kernel] = frozenset()
+    keeps: dict[Kernel, int] = field(default_factory=dict)  # at most so many of these stay
 
     @property
     def streamed(self) -> list[Kernel]:
-        """The kernels whose weights come from DRAM in every run."""
-        return [kernel for kernel in self.sizes if kernel not in self.keeps]
+        """The kernels of which weights come from DRAM in every run."""
+        return [kernel for kernel, size in self.sizes.items() if self.keeps.get(kernel, 0) < size]
 
     @property
     def spilled(self) -> int:
@@ -107,10 +108,9 @@ def check_all_stay(room: Room, stage: Stage, device: Device, cores: int) -> None
 
 def _fill(sizes: dict[Kernel, int], budget: int) -> dict[Kernel, int]:
     chosen: dict[Kernel, int] = {}
-    for kernel, size in sorted(sizes.items(), key=lambda item: -item[1]):
-        if size <= budget:
-            chosen[kernel] = size
-            budget -= size
+    for kernel, size in sizes.items():
+        chosen[kernel] = min(size, budget)
+        budget -= chosen[kernel]
     return chosen
 
 
@@ -118,8 +118,11 @@ def _if_fits(
     stage: Stage, device: Device, kept: dict[Kernel, int], sizes: dict[Kernel, int], streaming: Room
 ) -> Room | None:
     """The room in which those weights stay, if no more tensors are spilled for it."""
-    others = [size for kernel, size in sizes.items() if kernel not in kept]
-    ring = min(stage.tuning.weights_bytes(device), aligned(2 * max(others, default=0)))
+    rest = {kernel: size - kept[kernel] for kernel, size in sizes.items() if kept[kernel] < size}
+    ring = 0
+    if rest:
+        tiles = max(_tile_bytes(kernel, device) for kernel in rest)
+        ring = max(tiles, min(aligned(2 * max(rest.values())), device.sbuf_bytes_per_partition // _RING_SHARE))
     if sum(kept.values()) + ring >= device.sbuf_bytes_per_partition - streaming.zones.tensors_at:
         return None
     try:
@@ -135,4 +138,4 @@ def _room(stage: Stage, device: Device, sizes: dict[Kernel, int], kept: dict[Ker
         stage.kernels, stage.partition_of, stage.dtypes, stage.in_dram(), zones.tensors_at, zones.tensors_bytes,
         stage.tuning.strip_share,
     )  # fmt: skip
-    return Room(zones, plan, sizes, frozenset(kept))
+    return Room(zones, plan, sizes, kept)

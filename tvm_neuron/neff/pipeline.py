@@ -75,11 +75,21 @@ def core_files(data: bytes) -> list[bytes]:
     Raises:
         NeffError: see `read_header`; a section is damaged.
     """
-    names = [section.name for section in read_header(data).sections]
-    if _MODEL not in names:
+    names = core_names(data)
+    if names == [""]:
         return [data]
     _, sections = unpack(data)
-    return [bytes(sections[name]) for name in names if name.startswith(CORE)]
+    return [bytes(sections[name]) for name in names]
+
+
+def core_names(data: bytes) -> list[str]:
+    """The section of each core, "" for the one core of a plain file.
+
+    Raises:
+        NeffError: see `read_header`.
+    """
+    names = [section.name for section in read_header(data).sections]
+    return [name for name in names if name.startswith(CORE)] if _MODEL in names else [""]
 
 
 def read_pipeline(data: bytes) -> Pipeline:
@@ -90,7 +100,7 @@ def read_pipeline(data: bytes) -> Pipeline:
     """
     with describe_errors():
         cores = tuple(_read_cores(data))
-        if len(cores) == 1 and _MODEL not in [section.name for section in read_header(data).sections]:
+        if core_names(data) == [""]:
             return Pipeline.of(cores[0])
         model = decode_json(unpack(data)[1][_MODEL], _MODEL)
         if set(model) != {"name", "inputs", "outputs"} or not isinstance(model["name"], str):

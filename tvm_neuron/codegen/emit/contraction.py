@@ -14,7 +14,15 @@ from tvm_neuron.codegen.emit.emitter import WEIGHTS_QUEUE, Emitter, partition_fi
 from tvm_neuron.codegen.emit.nests import nests
 from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.codegen.emit.tile_end import TileEnd
-from tvm_neuron.codegen.emit.weight_tiles import WeightTile, groups, in_order, row_bytes, tiles_bytes, weight_tiles
+from tvm_neuron.codegen.emit.weight_tiles import (
+    WeightTile,
+    groups,
+    in_order,
+    row_bytes,
+    split_tiles,
+    tiles_bytes,
+    weight_tiles,
+)
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Matmul, Tile, affine
 from tvm_neuron.isa.dtypes import size_bytes
@@ -40,8 +48,10 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
     if emitter.is_staged(kernel):
         tiles = in_order(tiles)
     builder = emitter.builder
-    ring = builder.resident if kernel in emitter.keeps else builder.weights
-    for group in groups(tiles, ring.capacity, kernel):
+    kept, rest = split_tiles(tiles, emitter.keeps.get(kernel, 0))
+    every = [(group, builder.resident) for group in groups(kept, builder.resident.capacity, kernel)]
+    every += [(group, builder.weights) for group in groups(rest, builder.weights.capacity, kernel)]
+    for group, ring in every:
         with builder.loading_once() if ring is builder.resident else nullcontext():
             loaded = _load_group(emitter, group, kernel, root.dtype, ring)
         covered = min(t.run[0] for t in group), max(t.run[0] + PARTITIONS * (t.run[2] - 1) + t.run[1] for t in group)

@@ -36,13 +36,13 @@ LOAD_QUEUE, STORE_QUEUE, MOVE_QUEUE, WEIGHTS_QUEUE = 0, 1, 2, 3  # of those read
 
 @dataclass
 class Emitter:
-    """`dram` gives the device memory of each tensor that is not resident, `keeps` the kernels whose weights stay."""
+    """`dram` gives the device memory of each tensor that is not resident, `keeps` how many bytes of weights stay."""
 
     builder: Builder
     plan: MemoryPlan
     device: Device
     dram: dict[Tensor, InDram]
-    keeps: Container[Kernel] = ()
+    keeps: Mapping[Kernel, int] = field(default_factory=dict)
     _staged: dict[Tensor, OnChip] = field(default_factory=dict)
     positions: dict[Tensor, OnChip] = field(default_factory=dict)  # constants of the current kernel, see `positions`
 

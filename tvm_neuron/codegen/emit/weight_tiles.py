@@ -75,6 +75,20 @@ def in_order(tiles: Sequence[WeightTile]) -> list[WeightTile]:
     return sorted(single, key=lambda tile: tile.run[0])
 
 
+def split_tiles(tiles: Sequence[WeightTile], budget: int) -> tuple[list[WeightTile], list[WeightTile]]:
+    """As many of the first tiles as `budget` bytes of each partition hold, and the others."""
+    kept: list[WeightTile] = []
+    rest: list[WeightTile] = []
+    for tile in tiles:
+        count = 0 if rest else min(budget // (tile.row_elems * tile.packed.dtype.itemsize), tile.run[2])
+        if count:
+            kept.append(tile.part(0, count))
+            budget -= kept[-1].bytes_per_partition
+        if count < tile.run[2]:
+            rest.append(tile.part(count, tile.run[2] - count))
+    return kept, rest
+
+
 def groups(tiles: Sequence[WeightTile], capacity: int, kernel: Kernel) -> list[list[WeightTile]]:
     """Tiles in groups that fit in the memory for weights (in half of it, if there are several); runs are cut for that.
 
@@ -82,7 +96,7 @@ def groups(tiles: Sequence[WeightTile], capacity: int, kernel: Kernel) -> list[l
         CompileError: a single tile is larger than that memory.
     """
     room = capacity if sum(tile.bytes_per_partition for tile in tiles) <= capacity else capacity // 2
-    found: list[list[WeightTile]] = [[]]
+    found: list[list[WeightTile]] = [[]] if tiles else []
     free = room
     for tile in tiles:
         each = tile.row_elems * tile.packed.dtype.itemsize

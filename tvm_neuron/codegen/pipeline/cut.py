@@ -14,7 +14,7 @@ from tvm_neuron.codegen.pipeline.estimate import estimate
 from tvm_neuron.codegen.residents import place_stage
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.errors import OptionError
-from tvm_neuron.hw import Device, Instance, load_instance
+from tvm_neuron.hw import Device, load_instance
 from tvm_neuron.neff import Pipeline
 
 _ROUNDS = 8
@@ -22,30 +22,34 @@ _PATIENCE = 3  # rounds without a better cut
 
 
 def cut(whole: Stage, device: Device, options: BuildOptions) -> Pipeline:
-    """The pipeline of `options.pipeline_cores` cores.
+    """The pipeline of `options.pipeline_cores` cores, or of as many as there are places to cut at.
 
     Raises:
-        OptionError: the instance has fewer cores, or there are not that many places to cut at.
+        OptionError: the instance has fewer cores.
         CompileError: see `compile_stage`.
     """
     instance = load_instance(options.instance, device)
+    if options.pipeline_cores > instance.cores:
+        raise OptionError(
+            f"pipeline_cores is {options.pipeline_cores}; {instance.name} has {instance.cores} NeuronCores: ask for at "
+            "most that many, or name a larger instance"
+        )
     found = places(whole.kernels)
-    _check(whole, options.pipeline_cores, len(found) + 1, instance)
-    cuts = _search(whole, device, options, found)
+    cuts = _search(whole, device, options, found, min(options.pipeline_cores, len(found) + 1))
     cores = tuple(compile_stage(stage, device, options, keep_weights=True) for stage in stages(whole, cuts))
     return Pipeline(whole.name, tuple(whole.inputs.values()), tuple(whole.outputs.values()), cores)
 
 
-def _search(whole: Stage, device: Device, options: BuildOptions, found: list[int]) -> list[int]:
+def _search(whole: Stage, device: Device, options: BuildOptions, found: list[int], cores: int) -> list[int]:
     """The cuts whose slowest stage is quickest, of those tried."""
     guess = estimate(whole, place_stage(whole, device, keep_weights=False), device)
     tried: dict[tuple[int, ...], int] = {}
     timed: dict[tuple[int, int], int] = {}
     for number in range(_ROUNDS):
-        options.on_stage(f"{whole.name}: balance {options.pipeline_cores} cores, round {number + 1}")
+        options.on_stage(f"{whole.name}: balance {cores} cores, round {number + 1}")
         costs = guess.cost()
-        cuts = balance(costs, found, options.pipeline_cores)
-        if tuple(cuts) in tried or _is_settled(list(tried.values())):
+        cuts = balance(costs, found, cores)
+        if tuple(cuts) in tried or (tried and not options.has_time()) or _is_settled(list(tried.values())):
             break
         bounds = list(pairwise([0, *cuts, len(whole.kernels)]))
         for bound, stage in zip(bounds, stages(whole, cuts), strict=True):
@@ -60,16 +64,3 @@ def _search(whole: Stage, device: Device, options: BuildOptions, found: list[int
 def _is_settled(slowest: list[int]) -> bool:
     """Whether the last rounds gained nothing."""
     return len(slowest) > _PATIENCE and min(slowest[-_PATIENCE:]) >= min(slowest[:-_PATIENCE])
-
-
-def _check(whole: Stage, cores: int, most: int, instance: Instance) -> None:
-    if cores > instance.cores:
-        raise OptionError(
-            f"pipeline_cores is {cores}; {instance.name} has {instance.cores} NeuronCores: ask for at most that many, "
-            "or name a larger instance"
-        )
-    if cores > most:
-        raise OptionError(
-            f"pipeline_cores is {cores}; {whole.name} becomes {len(whole.kernels)} kernels and can be cut into at most "
-            f"{most} stages: ask for at most that many"
-        )
