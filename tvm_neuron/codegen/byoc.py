@@ -77,8 +77,8 @@ def _check_cores(neffs: Iterable[bytes], wanted: int) -> None:
     most = max((len(core_names(data)) for data in neffs), default=wanted)
     if most < wanted:
         raise OptionError(
-            f"pipeline_cores is {wanted}; the model can be cut into at most {most} stages, since cuts lie between kernels "
-            "and all parts of one tensor are made on one core: ask for at most that many"
+            f"pipeline_cores is {wanted}; the model can be cut into at most {most} stages, since cuts lie between "
+            "kernels and all parts of one tensor are made on one core: ask for at most that many"
         )
 
 
