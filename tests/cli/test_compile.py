@@ -52,6 +52,18 @@ def test_to_a_neff(cli: Cli, onnx_file: Path, inputs: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("fake_codegen")
+def test_compressed(cli: Cli, onnx_file: Path, tmp_path: Path) -> None:
+    plain, small = tmp_path / "plain.neff", tmp_path / "small.neff"
+    for out, more in ((plain, []), (small, ["--compress"])):
+        assert cli("compile", onnx_file, "--output", out, *more)[0] == 0
+    assert neff.load(plain) == neff.load(small)
+    assert small.stat().st_size < plain.stat().st_size
+    code, _, told = cli("compile", onnx_file, "--output", tmp_path / "net.so", "--compress")
+    assert code == 1
+    assert "--compress: it is for a .neff; write one, --output FILE.neff, or leave the option out" in told
+
+
+@pytest.mark.usefixtures("fake_codegen")
 def test_to_a_library_with_cpu_parts(cli: Cli, mixed_onnx_file: Path, inputs: Path, tmp_path: Path) -> None:
     out = tmp_path / "net.so"
     code, said, told = cli("compile", mixed_onnx_file, "--output", out, "--verbose", "error")

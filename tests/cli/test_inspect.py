@@ -2,6 +2,7 @@
 
 import json
 import re
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
@@ -32,6 +33,23 @@ def test_info_json(cli: Cli, neff_file: Path) -> None:
     assert 100 < facts["memory_bytes"]["instructions"] < 1000
     assert facts["instructions"]["pool"] == {"written": 1, "run": 2}
     assert facts["device"]["pe_rows"]["value"] == 128
+
+
+@pytest.mark.parametrize(("major", "advice"), [(2, "update tvm_neuron"), (0, "compile the model again")])
+def test_info_of_another_major_version(cli: Cli, neff_file: Path, tmp_path: Path, major: int, advice: str) -> None:
+    """Whatever came after the first 48 bytes then; the commands that need more refuse it."""
+    other = tmp_path / "other.neff"
+    other.write_bytes(
+        neff_file.read_bytes()[:8] + struct.pack("<HH", major, 7) + neff_file.read_bytes()[12:48] + b"?" * 99
+    )
+    code, out, err = cli("info", other)
+    assert (code, err) == (0, "")
+    first, second, third = out.splitlines()
+    assert (first, second) == (f"NEFF version:     {major}.7", "compiler version: 0.1.0")
+    assert third.endswith(advice)
+    assert json.loads(cli("info", other, "--json")[1])["neff_version"] == f"{major}.7"
+    code, _, err = cli("disassemble", other)
+    assert (code, err.strip().endswith(advice)) == (1, True)
 
 
 def test_disassemble(cli: Cli, neff_file: Path, golden: Golden, tmp_path: Path) -> None:
@@ -90,7 +108,7 @@ def test_list_operators(cli: Cli) -> None:
 def test_version(cli: Cli) -> None:
     code, out, _ = cli("--version")
     assert code == 0
-    assert re.fullmatch(r"neuron-cc \d+\.\d+\.\d+ \(NEFF 1\.1, TVM 0\.27\..*\)\n", out)
+    assert re.fullmatch(r"neuron-cc \d+\.\d+\.\d+ \(NEFF 1\.2, TVM 0\.27\..*\)\n", out)
 
 
 @pytest.mark.parametrize("words", [(), ("fly",), ("info",), ("list-operators", "--framework", "CAFFE")])

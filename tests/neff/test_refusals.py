@@ -2,6 +2,8 @@
 
 import json
 import struct
+import zlib
+from hashlib import sha256
 from random import Random
 
 import pytest
@@ -10,6 +12,7 @@ from tests.neff.samples import random_neff, reseal
 from tvm_neuron import neff
 from tvm_neuron.errors import NeffError
 from tvm_neuron.isa.codec import Writer
+from tvm_neuron.neff.container import Pieces, pack, unpack
 
 DATA = neff.write(random_neff(Random(5)))
 SECTIONS = {section.name: section for section in neff.read_header(DATA).sections}
@@ -58,6 +61,41 @@ def test_another_major_version(major: int, words: str) -> None:
 
 def test_a_newer_minor_version_may_have_sections_unknown_here() -> None:
     neff.read(reseal(DATA, extra=b"from the future"))
+
+
+def compressed(*stored: bytes) -> bytes:
+    """A file whose section 'options' is compressed and says so; its content is `stored`."""
+    _, sections = unpack(DATA)
+    contents: dict[str, Pieces] = {name: [view] for name, view in sections.items()}
+    contents["options"] = [bytes(1000)]
+    small = b"".join(pack(contents, "0.1.0", compress=True))
+    at = next(s for s in neff.read_header(small).sections if s.name == "options")
+    kept = small[at.offset : at.offset + at.size]
+    damaged = b"".join(stored).ljust(len(kept), b"?")[: len(kept)]
+    changed = bytearray(small)
+    changed[at.offset : at.offset + at.size] = damaged
+    return resealed_header(changed, at.digest, sha256(damaged).digest())
+
+
+def resealed_header(data: bytearray, old: bytes, new: bytes) -> bytes:
+    """A digest in the section table replaced, and the header's own made right again."""
+    size = int.from_bytes(data[12:16], "little")
+    head = bytes(data[:size]).replace(old, new)
+    return head[:48] + sha256(head[:48] + head[80:]).digest() + head[80:] + bytes(data[size:])
+
+
+def test_compressed_contents_are_not_trusted() -> None:
+    size = struct.Struct("<Q").pack
+    assert message(compressed(size(1000), b"no zlib stream")).startswith(
+        "NEFF section 'options' can't be decompressed: Error "
+    )
+    assert message(compressed(size(1 << 60))).startswith(
+        f"NEFF section 'options' says it has {1 << 60} bytes, more than "
+    )
+    for wrong in (999, 1001):
+        assert message(compressed(size(wrong), zlib.compress(bytes(1000), 1))) == (
+            f"NEFF section 'options' doesn't decompress to the {wrong} bytes that it says it has"
+        )
 
 
 def numbers(*values: int) -> bytes:

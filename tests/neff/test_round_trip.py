@@ -32,6 +32,16 @@ def test_read_undoes_write(rng: Random) -> None:
     assert neff.write(after) == data
 
 
+@given(seeds)
+def test_compressed_is_read_alike(rng: Random) -> None:
+    before = random_neff(rng)
+    small = neff.write(before, compress=True)
+    plain = neff.write(before)
+    assert len(small) < len(plain)
+    assert neff.write(neff.read(small)) == plain
+    assert neff.write(neff.read(plain), compress=True) == small
+
+
 def test_a_file_written_before_is_still_read(request: pytest.FixtureRequest) -> None:
     """NEFF 1.0 as it was first written; if this fails, the format or the instruction set needs a new version."""
     path = Path(__file__).parents[1] / "golden" / "add_relu.neff"

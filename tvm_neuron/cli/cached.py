@@ -69,6 +69,7 @@ def find(
         "framework": options.framework,
         "name": model.stem,
         "kind": output.suffix,
+        "compress": options.compress,
     }
     files = model_files(model)
     state = [_state(path) for path in files]

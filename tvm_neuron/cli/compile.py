@@ -29,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=_output, default="out.neff", metavar="FILE", help=".neff, or .so to let parts run on the CPU"
     )
+    parser.add_argument("--compress", action="store_true", help="write a .neff a fifth smaller and slower to load")
     precision.add_arguments(parser.add_argument_group("precision"))
     placement = parser.add_argument_group("placement")
     placement.add_argument(
@@ -67,6 +68,8 @@ def run(options: argparse.Namespace) -> None:
     is_neff = options.output.endswith(".neff")
     if is_neff and options.dynamic_batch:
         raise OptionError("--dynamic-batch: a .neff has one batch size; write a library, --output FILE.so")
+    if options.compress and not is_neff:
+        raise OptionError("--compress: it is for a .neff; write one, --output FILE.neff, or leave the option out")
     with log.log("compile", options) as told:
         chosen = BuildOptions(
             must_compile=options.must_compile or is_neff,
@@ -106,7 +109,7 @@ def _compile(options: argparse.Namespace, chosen: BuildOptions, told: log.Log) -
         raise PlacementError(f"{error}{advice}") from error
     told.stage(f"write {options.output}")
     if options.output.endswith(".neff"):
-        neff.save(whole_neff(library, Path(options.model).stem), options.output)
+        neff.save(whole_neff(library, Path(options.model).stem), options.output, options.compress)
     else:
         library.export_library(options.output)
     found = report(library)

@@ -23,9 +23,24 @@ def run(options: argparse.Namespace) -> None:
     Raises:
         NeffError: it can't be read.
     """
-    data = read_core(options)
-    facts = neff.describe(neff.read(data), neff.read_header(data))
-    print(json.dumps(facts, indent=2) if options.json else "\n".join(_lines(facts)))
+    if facts := _foreign(neff.read_file(options.file)):
+        titles = ("NEFF version", "compiler version", "not read")
+        lines = [f"{title + ':':18}{text}" for title, text in zip(titles, facts.values(), strict=True)]
+    else:
+        data = read_core(options)
+        facts = neff.describe(neff.read(data), neff.read_header(data))
+        lines = _lines(facts)
+    print(json.dumps(facts, indent=2) if options.json else "\n".join(lines))
+
+
+def _foreign(file: bytes) -> dict[str, str] | None:
+    """What a NEFF of another major version says about itself, and why there isn't more; None of any other file."""
+    if not file.startswith(neff.MAGIC):
+        return None
+    version, compiler = neff.read_banner(file)
+    problem = neff.version_problem(version, compiler)
+    told = {"neff_version": "{}.{}".format(*version), "compiler_version": compiler, "problem": problem}
+    return told if problem else None
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:

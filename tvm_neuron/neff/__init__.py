@@ -1,6 +1,6 @@
 """NEFF: the container that holds all the runtime and the hardware model see of a compiled subgraph."""
 
-from tvm_neuron.neff.container import MAJOR, MINOR, Header, read_header
+from tvm_neuron.neff.container import MAGIC, MAJOR, MINOR, Header, read_banner, read_header, version_problem
 from tvm_neuron.neff.describe import describe
 from tvm_neuron.neff.inputs import check_inputs
 from tvm_neuron.neff.neff import Neff, Placement, TensorInfo
@@ -10,6 +10,7 @@ from tvm_neuron.neff.store import load, read_file, save, write_aside
 from tvm_neuron.neff.writer import write
 
 __all__ = [
+    "MAGIC",
     "MAJOR",
     "MINOR",
     "Header",
@@ -24,10 +25,12 @@ __all__ = [
     "load",
     "pipeline_pieces",
     "read",
+    "read_banner",
     "read_file",
     "read_header",
     "read_pipeline",
     "save",
+    "version_problem",
     "write",
     "write_aside",
 ]

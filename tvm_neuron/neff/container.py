@@ -11,7 +11,7 @@ The first 48 bytes keep their places in all versions. All numbers are little-end
 sections as uint32, then of each: name (as `isa.codec` writes texts), flags (uint32), offset and size (uint64 each),
 SHA-256. Sections follow in that order, each starting at a multiple of 64, with zeros between. So every byte of the
 file is covered by a checksum or must be zero. SHA-256, because the common CPUs compute it in hardware: 1.3 GB/s here,
-twice BLAKE2b.
+twice BLAKE2b. A compressed section has its checksum over what is stored.
 """
 
 import hashlib
@@ -21,10 +21,12 @@ from dataclasses import dataclass
 
 from tvm_neuron.errors import NeffError
 from tvm_neuron.isa.codec import Reader, Writer
+from tvm_neuron.neff.deflate import deflated, inflated
 
 MAGIC = b"\x89NEFF\r\n\x1a"
-MAJOR, MINOR = 1, 1
+MAJOR, MINOR = 1, 2
 NEEDED = 1  # flag of a section that a reader must know: without it the others mean something else
+COMPRESSED = 2  # flag of a section that is stored deflated
 ALIGNMENT = 64
 MAX_SECTIONS = 256
 _DIGEST_BYTES = _BANNER_BYTES = 32
@@ -43,6 +45,7 @@ class Section:
     size: int
     digest: bytes
     is_needed: bool = False
+    is_compressed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +62,12 @@ Pieces = list[bytes | memoryview]
 
 
 def pack(
-    sections: Mapping[str, Pieces], compiler_version: str, needed: Container[str] = ()
+    sections: Mapping[str, Pieces], compiler_version: str, needed: Container[str] = (), compress: bool = False
 ) -> Iterator[bytes | memoryview]:
     """The container's bytes, piece by piece; a section is given as the pieces to be joined.
 
-    A reader that doesn't know one of the sections `needed` refuses the file.
+    A reader that doesn't know one of the sections `needed` refuses the file. `compress` stores what gets smaller by it
+    deflated.
     """
     names = Writer()
     for name in sections:
@@ -71,20 +75,47 @@ def pack(
     header_bytes = end = _PREFIX.size + _COUNT.size + len(sections) * _ENTRY.size + len(names.bytes())
     table = Writer()
     table.parts.append(_COUNT.pack(len(sections)))
-    gaps: list[bytes] = []
-    for name, pieces in sections.items():
-        gaps.append(bytes(-end % ALIGNMENT))
-        size = sum(map(len, pieces))
+    stored: Pieces = []
+    for name, given in sections.items():
+        smaller = deflated(given) if compress else None
+        pieces = given if smaller is None else smaller
+        flags = (NEEDED if name in needed else 0) | (0 if smaller is None else COMPRESSED)
+        gap, size = bytes(-end % ALIGNMENT), sum(map(len, pieces))
         table.text(name)
-        table.parts.append(_ENTRY.pack(NEEDED if name in needed else 0, end + len(gaps[-1]), size, _digest(pieces)))
-        end += len(gaps[-1]) + size
+        table.parts.append(_ENTRY.pack(flags, end + len(gap), size, _digest(pieces)))
+        stored += [gap, *pieces]
+        end += len(gap) + size
     banner = compiler_version.encode()[:_BANNER_BYTES].decode(errors="ignore").encode()
     first = _PREFIX.pack(MAGIC, MAJOR, MINOR, header_bytes, banner, bytes(_DIGEST_BYTES), end)[:_DIGEST_AT]
     last = end.to_bytes(8, "little") + table.bytes()
     yield first + _digest([first, last]) + last
-    for gap, pieces in zip(gaps, sections.values(), strict=True):
-        yield gap
-        yield from pieces
+    yield from stored
+
+
+def read_banner(data: bytes) -> tuple[tuple[int, int], str]:
+    """(version, version of the compiler that wrote it) of a NEFF of any version.
+
+    Raises:
+        NeffError: not a NEFF, or not even these are there.
+    """
+    if data[: len(MAGIC)] != MAGIC[: len(data)] or not data:
+        raise NeffError("not a NEFF: the file doesn't start with its magic number")
+    if len(data) < _PREFIX.size:
+        raise NeffError(f"NEFF is truncated: {len(data)} bytes, its header alone has at least {_PREFIX.size}")
+    _, major, minor, _, banner, _, _ = _PREFIX.unpack_from(data)
+    return (major, minor), banner.rstrip(b"\0").decode(errors="replace")
+
+
+def version_problem(version: tuple[int, int], compiler: str) -> str:
+    """Why a NEFF of `version` can't be read here and what to do about it; "" if it can."""
+    major, minor = version
+    if major == MAJOR:
+        return ""
+    age, advice = ("newer", "update tvm_neuron") if major > MAJOR else ("older", "compile the model again")
+    return (
+        f"NEFF version {major}.{minor}, written by compiler {compiler}, is {age} than the versions {MAJOR}.x "
+        f"that are supported here: {advice}"
+    )
 
 
 def read_header(data: bytes) -> Header:
@@ -93,18 +124,10 @@ def read_header(data: bytes) -> Header:
     Raises:
         NeffError: not a NEFF, another major version, truncated or a damaged header.
     """
-    if data[: len(MAGIC)] != MAGIC[: len(data)] or not data:
-        raise NeffError("not a NEFF: the file doesn't start with its magic number")
-    if len(data) < _PREFIX.size:
-        raise NeffError(f"NEFF is truncated: {len(data)} bytes, its header alone has at least {_PREFIX.size}")
-    _, major, minor, header_bytes, banner, digest, file_bytes = _PREFIX.unpack_from(data)
-    compiler = banner.rstrip(b"\0").decode(errors="replace")
-    if major != MAJOR:
-        age, advice = ("newer", "update tvm_neuron") if major > MAJOR else ("older", "compile the model again")
-        raise NeffError(
-            f"NEFF version {major}.{minor}, written by compiler {compiler}, is {age} than the versions {MAJOR}.x "
-            f"that are supported here: {advice}"
-        )
+    version, compiler = read_banner(data)
+    if problem := version_problem(version, compiler):
+        raise NeffError(problem)
+    _, _, _, header_bytes, _, digest, file_bytes = _PREFIX.unpack_from(data)
     if len(data) < header_bytes:
         raise NeffError(f"NEFF is truncated: {len(data)} bytes, its header alone has {header_bytes}")
     if _digest([data[:_DIGEST_AT], data[_DIGEST_AT + _DIGEST_BYTES : header_bytes]]) != digest:
@@ -113,7 +136,7 @@ def read_header(data: bytes) -> Header:
         state = "truncated" if len(data) < file_bytes else "corrupted"
         raise NeffError(f"NEFF is {state}: {len(data)} bytes instead of {file_bytes}")
     sections = _read_table(Reader(data[_PREFIX.size : header_bytes]), header_bytes, file_bytes)
-    return Header((major, minor), header_bytes, compiler, sections)
+    return Header(version, header_bytes, compiler, sections)
 
 
 def _read_table(table: Reader, header_bytes: int, file_bytes: int) -> tuple[Section, ...]:
@@ -125,12 +148,12 @@ def _read_table(table: Reader, header_bytes: int, file_bytes: int) -> tuple[Sect
     for _ in range(count):
         name = table.text()
         flags, offset, size, digest = _ENTRY.unpack(table.take(_ENTRY.size))
-        if flags & ~NEEDED:
+        if flags & ~(NEEDED | COMPRESSED):
             raise NeffError(f"NEFF section '{name}' has flags {flags:#x} that are unknown here: update tvm_neuron")
         if offset != end + -end % ALIGNMENT or offset + size > file_bytes:
             raise NeffError(f"NEFF section '{name}' at bytes {offset} to {offset + size} doesn't follow byte {end}")
         end = offset + size
-        sections.append(Section(name, offset, size, digest, bool(flags & NEEDED)))
+        sections.append(Section(name, offset, size, digest, bool(flags & NEEDED), bool(flags & COMPRESSED)))
     if end != file_bytes or not table.is_done or len({section.name for section in sections}) != len(sections):
         raise NeffError("NEFF is corrupted: its section table has a doubled name or doesn't end with the file")
     return tuple(sections)
@@ -148,7 +171,7 @@ def check_known(header: Header, known: Container[str]) -> None:
 
 
 def unpack(data: bytes) -> tuple[Header, dict[str, memoryview]]:
-    """The header and every section, without copying; all checksums are verified.
+    """The header and every section, copied only where it is compressed; all checksums are verified.
 
     Raises:
         NeffError: see `read_header`; a section is damaged.
@@ -157,9 +180,10 @@ def unpack(data: bytes) -> tuple[Header, dict[str, memoryview]]:
     view = memoryview(data)
     found: dict[str, memoryview] = {}
     for section in header.sections:
-        found[section.name] = view[section.offset : section.offset + section.size]
-        if _digest([found[section.name]]) != section.digest:
+        stored = view[section.offset : section.offset + section.size]
+        if _digest([stored]) != section.digest:
             raise NeffError(f"NEFF is corrupted: the checksum of its section '{section.name}' is wrong")
+        found[section.name] = inflated(stored, section.name) if section.is_compressed else stored
     ends = [header.size_bytes, *(section.offset + section.size for section in header.sections[:-1])]
     if any(any(view[end : end + -end % ALIGNMENT]) for end in ends):
         raise NeffError("NEFF is corrupted: the bytes between two sections are not zero")

@@ -51,21 +51,21 @@ class Pipeline:
         return cls(core.name, core.inputs, core.outputs, (core,))
 
 
-def pipeline_pieces(pipeline: Pipeline) -> list[bytes | memoryview]:
+def pipeline_pieces(pipeline: Pipeline, compress: bool = False) -> list[bytes | memoryview]:
     """A file's bytes in pieces: the NEFF of a single core, or one that holds those of all.
 
     Raises:
         ProgramError: see `write`.
     """
     if len(pipeline.cores) == 1:
-        return pieces(pipeline.cores[0])
+        return pieces(pipeline.cores[0], compress)
     model = {
         "name": pipeline.name,
         "inputs": infos_to_json(pipeline.inputs),
         "outputs": infos_to_json(pipeline.outputs),
     }
     sections: dict[str, Pieces] = {_MODEL: [encode_json(model)]}
-    sections |= {f"{CORE}{number}": pieces(core) for number, core in enumerate(pipeline.cores)}
+    sections |= {f"{CORE}{number}": pieces(core, compress) for number, core in enumerate(pipeline.cores)}
     return list(pack(sections, pipeline.cores[0].compiler_version, needed=sections))
 
 

@@ -11,14 +11,16 @@ from tvm_neuron.neff.reader import read
 from tvm_neuron.neff.writer import pieces
 
 
-def save(neff: Neff | Pipeline, path: str | Path) -> None:
+def save(neff: Neff | Pipeline, path: str | Path, compress: bool = False) -> None:
     """Writes the file aside and renames it, so that `path` is never half written.
+
+    `compress` makes it smaller, and slower to load.
 
     Raises:
         NeffError: the file can't be written.
         ProgramError: see `write`.
     """
-    write_aside(path, pieces(neff) if isinstance(neff, Neff) else pipeline_pieces(neff))
+    write_aside(path, pieces(neff, compress) if isinstance(neff, Neff) else pipeline_pieces(neff, compress))
 
 
 def write_aside(path: str | Path, data: Iterable[bytes | memoryview]) -> None:

@@ -17,16 +17,16 @@ STREAM = "stream."
 PROLOGUE = "prologue."
 
 
-def write(neff: Neff) -> bytes:
-    """The NEFF as one piece.
+def write(neff: Neff, compress: bool = False) -> bytes:
+    """The NEFF as one piece; `compress`: smaller, and slower to read.
 
     Raises:
         ProgramError: the program refers to what isn't there, or has a loop without instructions.
     """
-    return b"".join(pieces(neff))
+    return b"".join(pieces(neff, compress))
 
 
-def pieces(neff: Neff) -> list[bytes | memoryview]:
+def pieces(neff: Neff, compress: bool = False) -> list[bytes | memoryview]:
     """The same bytes in pieces, of which the weights are not copies."""
     check_form(neff.program)
     check_form(neff.loading)
@@ -51,7 +51,7 @@ def pieces(neff: Neff) -> list[bytes | memoryview]:
     for queue, stream in once.items():
         sections[PROLOGUE + queue] = [encode_stream(stream)]
     sections["weights"] = _weights(neff)
-    return list(pack(sections, neff.compiler_version, needed={PROLOGUE + queue for queue in once}))
+    return list(pack(sections, neff.compiler_version, {PROLOGUE + queue for queue in once}, compress))
 
 
 def _weights(neff: Neff) -> Pieces:
