@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from tvm_neuron.codegen.kernels.bring_in import Source, bring_in, source_of
 from tvm_neuron.hw import Device
-from tvm_neuron.schedule.expr import Axis, Load
+from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
@@ -18,26 +19,21 @@ FEW_CHANNELS = 16
 
 
 def pack_depth(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> list[Kernel]:
-    """The kernels with such contractions packed, each after a move that lays out its data."""
+    """The kernels with such contractions packed, each after the moves that lay out its data."""
     found: list[Kernel] = []
+    gone: set[Kernel] = set()
     for kernel in kernels:
         root = kernel.root
-        is_narrow = isinstance(root, Contraction) and root.weights.shape[0] <= FEW_CHANNELS
-        if isinstance(root, Contraction) and is_narrow and _is_brought_in(root.data, kernels):
+        packed = None
+        if isinstance(root, Contraction) and root.weights.shape[0] <= FEW_CHANNELS:
+            source = source_of(root.data, kernels)
             picked = _window_axis(root, partition_of[root.data], device)
-            if picked is not None:
-                found += _pack(kernel, root, *picked, partition_of)
-                continue
-        found.append(kernel)
-    return found
-
-
-def _is_brought_in(data: Tensor, kernels: list[Kernel]) -> bool:
-    """Whether DMA alone makes the tensor (an input, or one padded) and only one kernel reads it."""
-    readers = sum(data in kernel.sources() for kernel in kernels)
-    writers = [kernel for kernel in kernels if kernel.out is data]
-    brought = all(kernel.by_dma or not any(kernel.sources()) for kernel in writers)
-    return readers == 1 and brought and (data.kind == "input" or any(kernel.by_dma for kernel in writers))
+            if source is not None and picked is not None:
+                packed = _pack(kernel, root, source, *picked, partition_of)
+            if source is not None and packed is not None:
+                gone.update(source.made_by)
+        found += packed or [kernel]
+    return [kernel for kernel in found if kernel not in gone]
 
 
 def _window_axis(root: Contraction, partition_dim: int, device: Device) -> tuple[Axis, int, Axis] | None:
@@ -53,35 +49,18 @@ def _window_axis(root: Contraction, partition_dim: int, device: Device) -> tuple
 
 
 def _pack(
-    kernel: Kernel, root: Contraction, step: Axis, dim: int, row: Axis, partition_of: dict[Tensor, int]
-) -> list[Kernel]:
-    data, part = root.data, partition_of[root.data]
-    depth = root.weights.shape[0]
-    shape = list(data.shape)
-    shape[part], shape[dim] = depth * step.extent, row.extent
-    packed = Tensor(f"{data.name}.packed", tuple(shape), data.dtype)
-    partition_of[packed] = part
-    if data.kind == "temp":
-        data.kind = "scratch"  # the move reads it in an order that only DRAM allows
-
-    channel, window = Axis("c", depth), Axis("w", step.extent)
-    axes = [Axis(f"d{d}", extent) for d, extent in enumerate(shape)]
-    into = [Linear(0, {axis: 1} if axis.extent > 1 else {}) for axis in axes]
-    into[part] = Linear(0, {channel: 1, window: depth})
-    out_of = list(into)
-    out_of[part] = Linear(root.maps[part].const, {channel: 1})
+    kernel: Kernel, root: Contraction, source: Source, step: Axis, dim: int, row: Axis, partition_of: dict[Tensor, int]
+) -> list[Kernel] | None:
+    part = partition_of[root.data]
+    shape = list(root.data.shape)
+    shape[part], shape[dim] = root.weights.shape[0] * step.extent, row.extent
+    packed = Tensor(f"{root.data.name}.packed", tuple(shape), root.data.dtype)
     moves = root.maps[dim].terms
-    out_of[dim] = Linear(root.maps[dim].const, {axes[dim]: moves[row], window: moves[step]})
-    move = Kernel(
-        origins=kernel.origins[:1],
-        out=packed,
-        out_maps=tuple(into),
-        channel=channel,
-        free=(window, *(axis for d, axis in enumerate(axes) if d != part and axis.extent > 1)),
-        expr=Load(data, tuple(m.expr() for m in out_of)),
-        by_dma=True,
-    )
-
+    rows = [Linear(root.maps[dim].const + moves[step] * w, {row: moves[row]}) for w in range(step.extent)]
+    brought = None if root.maps[part].const else bring_in(source, packed, kernel, part, dim, rows)
+    if brought is None:
+        return None
+    partition_of[packed] = part
     at = 1 + root.steps.index(step)
     weights = np.moveaxis(root.weights, at, 0)
     weights = weights.reshape(-1, *weights.shape[2:])
@@ -89,4 +68,4 @@ def _pack(
     maps[part], maps[dim] = Linear(0), Linear(0, {row: 1})
     steps = tuple(axis for axis in root.steps if axis is not step)
     new_root = replace(root, data=packed, maps=tuple(maps), steps=steps, weights=weights)
-    return [move, replace(kernel, root=new_root)]
+    return [*brought, replace(kernel, root=new_root)]
