@@ -6,6 +6,7 @@ from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.codegen.residents import Room, check_all_stay, place_stage
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.sync import synchronise
+from tvm_neuron.codegen.tiles.run_in_tiles import tile_stage
 from tvm_neuron.hw import Device
 from tvm_neuron.neff import Neff
 from tvm_neuron.program import Program
@@ -24,6 +25,8 @@ def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weig
         ProgramError: the compiler made a program that breaks a rule or races with itself (a defect of ours).
     """
     options.on_stage(f"{stage.name}: place tensors")
+    if not keep_weights:
+        stage = tile_stage(stage, device)
     room = place_stage(stage, device, keep_weights)
     if options.static_weights:
         check_all_stay(room, stage, device, options.pipeline_cores)

@@ -38,7 +38,7 @@ def divide(
     Raises:
         CompileError: nothing is left for tensors.
     """
-    vectors = aligned(4 * sum(_vector_columns(kernel, partition_of, device) for kernel in kernels))
+    vectors = aligned(4 * _vector_columns(kernels, partition_of, device))
     reduced = 2 * 4 * MAX_TILE_ELEMS
     sizes = [vectors, resident_bytes, scratch_bytes(kernels, device), reduced, zone_bytes(kernels)]
     starts = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
@@ -54,14 +54,23 @@ def divide(
     )  # fmt: skip
 
 
-def _vector_columns(kernel: Kernel, partition_of: dict[Tensor, int], device: Device) -> int:
-    """At least as many columns as the kernel's constants by channel take, whether its operands are staged or not."""
-    vectors = sum(1 for load in loads(kernel.expr) if load.tensor is not ACCUMULATOR and load.tensor.value is not None)
-    if not vectors or kernel.by_dma:
-        return 0
-    most = device.partitions if isinstance(kernel.root, Reduction | None) else device.pe_columns
-    resident = partition_firsts(kernel, partition_of, ())
-    return vectors * max(len(_single(runs(kernel.channel.extent, firsts, most))) for firsts in (resident, [0]))
+def _vector_columns(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> int:
+    """At least as many columns as the constants by channel take, whether operands are staged or not.
+
+    Kernels in tiles have the same constants, which lie in SBUF once.
+    """
+    columns: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
+    for kernel in kernels:
+        constants = [t.value for load in loads(kernel.expr) if (t := load.tensor) is not ACCUMULATOR]
+        known = [value for value in constants if value is not None]
+        if not known or kernel.by_dma:
+            continue
+        most = device.partitions if isinstance(kernel.root, Reduction | None) else device.pe_columns
+        resident = partition_firsts(kernel, partition_of, ())
+        runs_of = [tuple(_single(runs(kernel.channel.extent, firsts, most))) for firsts in (resident, [0])]
+        for value in known:
+            columns[id(value), runs_of[0], runs_of[1]] = max(map(len, runs_of))
+    return sum(columns.values())
 
 
 def _single(found: list[tuple[int, int, int]]) -> list[int]:

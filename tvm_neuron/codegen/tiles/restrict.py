@@ -1,0 +1,74 @@
+"""restrict: a kernel over a part of one of its axes, on tensors of which only some rows are held."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, rewrite
+from tvm_neuron.schedule.graph import linear_indices
+from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel, Operand, Product, Reduction, Transposition
+from tvm_neuron.schedule.linear import Linear, linear
+from tvm_neuron.schedule.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A tensor that holds the rows of another one from `low` on, along dimension `dim`."""
+
+    tensor: Tensor
+    dim: int
+    low: int
+
+
+def restrict(kernel: Kernel, axis: Axis | None, low: int, high: int, places: Mapping[Tensor, Rows]) -> Kernel:
+    """The kernel over [low, high) of `axis` (all of it without one), with `places` instead of tensors."""
+    part = Axis(axis.name, high - low) if axis is not None else None
+
+    def cut(found: Linear) -> Linear:
+        if axis is None or axis not in found.terms:
+            return found
+        assert part is not None
+        terms = {a: step for a, step in found.terms.items() if a is not axis}
+        step = found.terms[axis]
+        return Linear(found.const + step * low, {**terms, part: step} if part.extent > 1 else terms)
+
+    def placed(tensor: Tensor, maps: tuple[Linear, ...]) -> tuple[Tensor, tuple[Linear, ...]]:
+        moved = tuple(map(cut, maps))
+        there = places.get(tensor)
+        if there is None:
+            return tensor, moved
+        return there.tensor, tuple(m + Linear(-there.low) if d == there.dim else m for d, m in enumerate(moved))
+
+    def leaf(found: Num | Index | Load) -> Expr:
+        if not isinstance(found, Load) or found is ROOT:
+            return found
+        if found.tensor.value is not None:
+            if axis is None:
+                return found
+            return Load(found.tensor, tuple(_cut_index(index, axis, cut) for index in found.indices))
+        tensor, maps = placed(found.tensor, linear_indices(found.indices) or ())
+        return Load(tensor, tuple(m.expr() for m in maps))
+
+    def operand(found: Operand) -> Operand:
+        return Operand(*placed(found.tensor, found.maps))
+
+    root = kernel.root
+    if isinstance(root, Contraction):
+        data, maps = placed(root.data, root.maps)
+        root = replace(root, data=data, maps=maps)
+    elif isinstance(root, Product):
+        root = replace(root, stationary=operand(root.stationary), moving=operand(root.moving))
+    elif isinstance(root, Transposition):
+        root = replace(root, source=operand(root.source))
+    elif isinstance(root, Reduction):
+        load = leaf(root.load)
+        assert isinstance(load, Load)
+        root = replace(root, load=load)
+    out, out_maps = placed(kernel.out, kernel.out_maps)
+    free = tuple(part if a is axis and part is not None else a for a in kernel.free)
+    free = tuple(a for a in free if a.extent > 1)
+    return replace(kernel, out=out, out_maps=out_maps, free=free, expr=rewrite(kernel.expr, leaf), root=root)
+
+
+def _cut_index(index: Expr, axis: Axis, cut: Callable[[Linear], Linear]) -> Expr:
+    found = linear(index)
+    return cut(found).expr() if axis in found.terms else index

@@ -1,0 +1,112 @@
+"""rows: which rows of each tensor every tile makes, and which it holds, for a group of kernels that is run in tiles."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tvm_neuron.allocation.regions import box, source_maps
+from tvm_neuron.codegen.tiles.tiled_dims import main_axis
+from tvm_neuron.schedule.expr import Axis
+from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tiling import Region
+
+
+@dataclass(frozen=True)
+class Held:
+    """Rows of a tensor while a tile runs: [start, end) are new, those from `low` on were there or come again."""
+
+    low: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Kernels that run in tiles; `brought` tensors come from DRAM, in each tile all rows that it needs."""
+
+    kernels: tuple[Kernel, ...]
+    dims: Mapping[Tensor, int]
+    results: frozenset[Tensor]  # needed after the group, so all their rows are made
+    brought: frozenset[Tensor]
+    partition_of: Mapping[Tensor, int]
+
+
+def rows_of(group: Group, tiles: int) -> list[dict[Tensor, Held]]:
+    """For each tile the rows of each tensor that it makes or brings in; what none needs is not among them."""
+    made = {kernel.out for kernel in group.kernels} | group.brought
+    grains = _grains(group)
+    done = dict.fromkeys(made, 0)
+    found: list[dict[Tensor, Held]] = []
+    for tile in range(tiles):
+        low: dict[Tensor, int] = {}
+        high = {t: t.shape[group.dims[t]] * (tile + 1) // tiles for t in group.results}
+        ends: dict[Tensor, int] = {}
+        for kernel in reversed(group.kernels):
+            out = kernel.out
+            if out not in ends:
+                ends[out] = _rounded(max(done[out], high.get(out, 0)), grains.get(out), out.shape[group.dims[out]])
+            start = low.get(out, done[out]) if out in group.brought else done[out]
+            cut = cut_of(kernel, group.dims[out], start, ends[out])
+            if cut is None:
+                continue
+            axis, first, end = cut
+            region: Region = {} if axis is None else {axis: (first, end)}
+            for tensor in dict.fromkeys(kernel.sources()):
+                if tensor in made and tensor in group.dims:
+                    dim = group.dims[tensor]
+                    for maps in source_maps(kernel, tensor, group.partition_of[tensor]):
+                        origin, shape = box(maps, region)
+                        low[tensor] = min(low.get(tensor, origin[dim]), origin[dim])
+                        high[tensor] = max(high.get(tensor, 0), origin[dim] + shape[dim])
+        for tensor in group.brought:
+            ends.setdefault(tensor, max(done[tensor], high.get(tensor, 0)))
+        found.append({t: _held(t in group.brought, low.get(t), done[t], end) for t, end in ends.items()})
+        done |= ends
+    _keep_for_later(found, group.brought)
+    return found
+
+
+def cut_of(kernel: Kernel, dim: int, start: int, end: int) -> tuple[Axis | None, int, int] | None:
+    """The axis to cut, and from where to where, so that the kernel writes rows [start, end); None if it writes none."""
+    part = kernel.out_maps[dim]
+    axis = main_axis(part)
+    if axis is None:
+        return (None, 0, 1) if start <= part.const < end else None
+    step = part.terms[axis]
+    first, last = -((part.const - start) // step), -((part.const - end) // step)
+    first, last = max(0, first), min(axis.extent, last)
+    return (axis, first, last) if first < last else None
+
+
+def _held(is_brought: bool, low: int | None, done: int, end: int) -> Held:
+    if is_brought:
+        return Held(end if low is None else low, end if low is None else low, end)
+    return Held(done if low is None else min(low, done), done, end)
+
+
+def _keep_for_later(tiles: list[dict[Tensor, Held]], brought: frozenset[Tensor]) -> None:
+    """A tile also holds what only a later one reads of its rows."""
+    for before, after in zip(reversed(tiles[:-1]), reversed(tiles[1:]), strict=True):
+        for tensor, held in before.items():
+            if tensor in after and tensor not in brought:
+                before[tensor] = Held(min(held.low, after[tensor].low), held.start, held.end)
+
+
+def _grains(group: Group) -> dict[Tensor, tuple[int, int]]:
+    """(first row, step) of tensors of which kernels write several rows for each value of the axis that is cut."""
+    found: dict[Tensor, tuple[int, int]] = {}
+    for kernel in group.kernels:
+        part: Linear = kernel.out_maps[group.dims[kernel.out]]
+        if len(part.terms) > 1:
+            axis = main_axis(part)
+            assert axis is not None
+            found[kernel.out] = (part.const, part.terms[axis])
+    return found
+
+
+def _rounded(end: int, grain: tuple[int, int] | None, extent: int) -> int:
+    if grain is None:
+        return end
+    first, step = grain
+    return min(extent, first + -(-(end - first) // step) * step) if end > first else end

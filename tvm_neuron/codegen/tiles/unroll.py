@@ -1,0 +1,149 @@
+"""unroll: the kernels of a group one tile after the other; rows that the next tile reads again are carried over.
+
+Rows are carried in a small tensor of their own, since a tile's tensors give their memory to others once it is done.
+What comes from DRAM is asked for a tile ahead.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tvm_neuron.codegen.tiles.restrict import Rows, restrict
+from tvm_neuron.codegen.tiles.rows import Group, Held, cut_of, rows_of
+from tvm_neuron.program import Origin
+from tvm_neuron.schedule.expr import Axis, Load
+from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.tensor import Tensor
+
+
+@dataclass
+class Unrolled:
+    """`kernels` in order; `partition_of` and `dtypes` of their new tensors."""
+
+    kernels: list[Kernel] = field(default_factory=list)
+    partition_of: dict[Tensor, int] = field(default_factory=dict)
+    dtypes: dict[Tensor, str] = field(default_factory=dict)
+
+
+def unroll(group: Group, tiles: int, dtypes: Mapping[Tensor, str], in_dram: frozenset[Tensor]) -> Unrolled:
+    """The group in so many tiles; results that are `in_dram` are stored there, whole rows at a time."""
+    return _Unroll(group, rows_of(group, tiles), dtypes, in_dram).run()
+
+
+class _Unroll:
+    def __init__(
+        self, group: Group, rows: list[dict[Tensor, Held]], dtypes: Mapping[Tensor, str], in_dram: frozenset[Tensor]
+    ) -> None:
+        self.group, self.rows, self.dtypes, self.in_dram = group, rows, dtypes, in_dram
+        self.made = Unrolled()
+        self.kept: dict[Tensor, Rows] = {}  # carried over from earlier tiles
+        self.placed: list[dict[Tensor, Rows]] = [{} for _ in rows]
+        self.writers: dict[Tensor, list[Kernel]] = {}
+        for kernel in group.kernels:
+            self.writers.setdefault(kernel.out, []).append(kernel)
+        self.origin = {tensor: kernels[0].origins[0] for tensor, kernels in self.writers.items()}
+
+    def run(self) -> Unrolled:
+        """All tiles."""
+        self._bring(0)
+        for tile in range(len(self.rows)):
+            if tile + 1 < len(self.rows):
+                self._bring(tile + 1)
+            self._work(tile)
+        return self.made
+
+    def _bring(self, tile: int) -> None:
+        group = self.group
+        for tensor in group.brought:
+            held = self.rows[tile][tensor]
+            if held.end == held.start:
+                continue
+            place = self._new(tensor, tile, held)
+            if tensor not in self.writers:
+                self._copy(tensor, Rows(tensor, group.dims[tensor], 0), place, held.start, held.end, by_dma=True)
+            for kernel in self.writers.get(tensor, ()):
+                self._restricted(kernel, tile, held)
+
+    def _work(self, tile: int) -> None:
+        for kernel in self.group.kernels:
+            if kernel.out in self.group.brought:
+                continue
+            held = self.rows[tile].get(kernel.out)
+            if held is None or cut_of(kernel, self.group.dims[kernel.out], held.start, held.end) is None:
+                self._finish(kernel, tile)
+                continue
+            self._ready(kernel.out, tile)
+            for tensor in kernel.sources():
+                self._ready(tensor, tile)
+            self._restricted(kernel, tile, held)
+            self._finish(kernel, tile)
+
+    def _restricted(self, kernel: Kernel, tile: int, held: Held) -> None:
+        cut = cut_of(kernel, self.group.dims[kernel.out], held.start, held.end)
+        if cut is not None:
+            self.made.kernels.append(restrict(kernel, *cut, self.placed[tile]))
+
+    def _ready(self, tensor: Tensor, tile: int) -> None:
+        """Gives a tensor its place in this tile, with the rows that earlier tiles made."""
+        held = self.rows[tile].get(tensor)
+        if held is None or tensor in self.placed[tile] or tensor in self.group.brought or self._is_whole(tensor):
+            return
+        if held.start == held.end and tensor in self.kept:
+            self.placed[tile][tensor] = self.kept[tensor]
+            return
+        place = self._new(tensor, tile, held)
+        if held.low < held.start:
+            self._copy(tensor, self.kept[tensor], place, held.low, held.start)
+
+    def _finish(self, kernel: Kernel, tile: int) -> None:
+        """After the last kernel that writes a tensor: stores its rows, carries over those that are needed again."""
+        tensor = kernel.out
+        held = self.rows[tile].get(tensor)
+        if kernel is not self.writers[tensor][-1] or held is None or held.start == held.end or self._is_whole(tensor):
+            return
+        place = self.placed[tile][tensor]
+        dim = self.group.dims[tensor]
+        if tensor in self.group.results:
+            self._copy(tensor, place, Rows(tensor, dim, 0), held.start, held.end, by_dma=True)
+        later = self.rows[tile + 1].get(tensor) if tile + 1 < len(self.rows) else None
+        if later is not None and later.low < held.end:
+            kept = self._tensor(tensor, f"kept{tile}", held.end - later.low)
+            self.kept[tensor] = Rows(kept, dim, later.low)
+            self._copy(tensor, place, self.kept[tensor], later.low, held.end)
+
+    def _is_whole(self, tensor: Tensor) -> bool:
+        return tensor in self.group.results and tensor not in self.in_dram
+
+    def _new(self, tensor: Tensor, tile: int, held: Held) -> Rows:
+        made = self._tensor(tensor, f"rows{tile}", held.end - held.low)
+        self.placed[tile][tensor] = Rows(made, self.group.dims[tensor], held.low)
+        return self.placed[tile][tensor]
+
+    def _tensor(self, like: Tensor, name: str, rows: int) -> Tensor:
+        shape = list(like.shape)
+        shape[self.group.dims[like]] = rows
+        made = Tensor(f"{like.name}.{name}", tuple(shape), like.dtype)
+        self.made.partition_of[made] = self.group.partition_of[like]
+        self.made.dtypes[made] = self.dtypes[like]
+        return made
+
+    def _copy(
+        self, like: Tensor, source: Rows, target: Rows, start: int, end: int, by_dma: bool = False
+    ) -> None:
+        shape = list(like.shape)
+        shape[source.dim] = end - start
+        axes = [Axis(f"c{d}", extent) for d, extent in enumerate(shape)]
+        maps = [Linear(0, {axis: 1} if axis.extent > 1 else {}) for axis in axes]
+        into, out_of = list(maps), list(maps)
+        into[source.dim] = maps[source.dim] + Linear(start - target.low)
+        out_of[source.dim] = maps[source.dim] + Linear(start - source.low)
+        channel = axes[self.group.partition_of[like]]
+        free = tuple(axis for axis in axes if axis is not channel and axis.extent > 1)
+        load = Load(source.tensor, tuple(part.expr() for part in out_of))
+        origin = self._origin(like)
+        self.made.kernels.append(Kernel((origin,), target.tensor, tuple(into), channel, free, load, by_dma=by_dma))
+
+    def _origin(self, tensor: Tensor) -> Origin:
+        if tensor in self.origin:
+            return self.origin[tensor]
+        return next(kernel.origins[0] for kernel in self.group.kernels if tensor in kernel.sources())
