@@ -1,4 +1,4 @@
-"""On a device with less SBUF the plan spills to DRAM instead of failing, and the numbers stay the same."""
+"""On a device with less SBUF kernels run in tiles, tensors go to DRAM instead of failing; the numbers stay the same."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def shrunk(folder: Path, chip: str, sbuf_kib: int) -> dict[str, str]:
 
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("chip", ["inf1", "inf2"])
-def test_spills_grow_and_numbers_stay(chip: str, batch: int, tmp_path: Path) -> None:
+def test_numbers_stay(chip: str, batch: int, tmp_path: Path) -> None:
     model = residual_network(batch)
     inputs = {"x": np.random.default_rng(batch).standard_normal((batch, 3, 48, 48)).astype(np.float32)}
     (wanted,) = reference(model, inputs)
@@ -46,7 +46,6 @@ def test_spills_grow_and_numbers_stay(chip: str, batch: int, tmp_path: Path) -> 
             assert np.linalg.norm(actual - wanted) / np.linalg.norm(wanted) < TOLERANCE
         spills.append(tight.memory["spill"])
     assert spills == sorted(spills)
-    assert spills[3] > 10 * spills[0]
 
 
 def test_a_memory_too_small_for_anything_leaves_all_to_the_cpu_and_says_so(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""place: byte offsets for buffers with lifetimes, largest first, each at the lowest place free while it lives."""
+"""place: byte offsets for buffers with lifetimes, each at the lowest place free while it lives."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 
@@ -19,9 +19,33 @@ class Buffer:
 
 
 def place(buffers: Iterable[Buffer], capacity: int) -> tuple[dict[object, int], Buffer | None]:
-    """Offsets by name, and the first buffer that found no room (None if all did)."""
+    """Offsets by name, and the first buffer that found no room (None if all did).
+
+    Buffers are placed largest first; where gaps keep one out, longest-lived first, then in the order of time.
+    """
+    every = list(buffers)
+    first_try = None
+    for key in _ORDERS:
+        offsets, failed = _place_in_order(sorted(every, key=key), capacity)
+        if failed is None:
+            return offsets, None
+        first_try = first_try or (offsets, failed)
+    assert first_try is not None
+    return first_try
+
+
+_ORDERS: tuple[Callable[[Buffer], tuple[int, int]], ...] = (
+    lambda b: (-b.size, b.first),
+    lambda b: (b.first - b.last, -b.size),
+    lambda b: (-b.size * (b.last - b.first + 1), b.first),
+    lambda b: (b.first, -b.size),
+)
+
+
+def _place_in_order(buffers: Iterable[Buffer], capacity: int) -> tuple[dict[object, int], Buffer | None]:
+    """Each buffer at the lowest place that is free while it lives."""
     placed: list[tuple[Buffer, int]] = []
-    for buffer in sorted(buffers, key=lambda b: (-b.size, b.first)):
+    for buffer in buffers:
         taken = sorted((at, at + other.size) for other, at in placed if other.overlaps(buffer))
         offset = 0
         for start, end in taken:

@@ -11,7 +11,10 @@ from tvm_neuron.schedule.tensor import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """`inputs` and `outputs` are the tensors that come from outside and leave, as the NEFF tells of them."""
+    """`inputs` and `outputs` are the tensors that come from outside and leave, as the NEFF tells of them.
+
+    `spilled` ones are kept in DRAM by plan, as long rows.
+    """
 
     name: str
     kernels: list[Kernel]
@@ -20,11 +23,12 @@ class Stage:
     inputs: dict[Tensor, TensorInfo]
     outputs: dict[Tensor, TensorInfo]
     tuning: Tuning = USUAL
+    spilled: frozenset[Tensor] = frozenset()
 
     def in_dram(self) -> set[Tensor]:
         """The tensors that can only lie in DRAM."""
         every = {tensor for kernel in self.kernels for tensor in (kernel.out, *kernel.sources())}
-        return {tensor for tensor in every if tensor.kind != "temp"}
+        return {tensor for tensor in every if tensor.kind != "temp" or tensor in self.spilled}
 
     def dtype(self, tensor: Tensor) -> str:
         """A tensor's dtype in device memory."""

@@ -111,5 +111,7 @@ ACTIVATION: dict[str, Callable[[Array], Array]] = {
     "gelu": _gelu,
     "gelu_tanh": _gelu_tanh,
     "silu": lambda x: x * _sigmoid(x),
+    "softplus": lambda x: np.logaddexp(x, np.float32(0)),
+    "mish": lambda x: x * np.tanh(np.logaddexp(x, np.float32(0))),
 }
 ACTIVATION_NAMES = tuple(ACTIVATION)

@@ -12,7 +12,7 @@ _NEAR = 1e-5  # relative: models hold such numbers in float32, or rounded to a f
 
 
 def use_functions(kernel: Kernel) -> Kernel:
-    """The kernel with GELU (exact or by tanh) and SiLU as one function each."""
+    """The kernel with GELU (exact or by tanh), SiLU, softplus and Mish as one function each."""
     return replace(kernel, expr=_rewritten(kernel.expr))
 
 
@@ -20,6 +20,9 @@ def _rewritten(expr: Expr) -> Expr:
     if not isinstance(expr, Apply):
         return expr
     expr = Apply(expr.op, tuple(map(_rewritten, expr.args)))
+    match expr:
+        case Apply("log", (gate,)) if (inside := _after_one(gate, "exp")) is not None:
+            return Apply("softplus", (inside,))
     return _function(expr) if expr.op == "multiply" else expr
 
 
@@ -36,6 +39,8 @@ def _function(product: Expr) -> Expr:
             return Apply("gelu_tanh", (x,))
         if not numbers and gate == Apply("sigmoid", (x,)):
             return Apply("silu", (x,))
+        if not numbers and gate == Apply("tanh", (Apply("softplus", (x,)),)):
+            return Apply("mish", (x,))
     return product
 
 

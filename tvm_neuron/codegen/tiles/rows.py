@@ -1,6 +1,6 @@
 """rows: which rows of each tensor every tile makes, and which it holds, for a group of kernels that is run in tiles."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tvm_neuron.allocation.regions import box, source_maps
@@ -30,6 +30,8 @@ class Group:
     results: frozenset[Tensor]  # needed after the group, so all their rows are made
     brought: frozenset[Tensor]
     partition_of: Mapping[Tensor, int]
+    dtypes: Mapping[Tensor, str]  # in which they are held
+    begun: Mapping[Tensor, tuple[int, int]]  # the channels that were made before, of tensors of which others are made
 
 
 def rows_of(group: Group, tiles: int) -> list[dict[Tensor, Held]]:
@@ -77,6 +79,12 @@ def cut_of(kernel: Kernel, dim: int, start: int, end: int) -> tuple[Axis | None,
     first, last = -((part.const - start) // step), -((part.const - end) // step)
     first, last = max(0, first), min(axis.extent, last)
     return (axis, first, last) if first < last else None
+
+
+def channels(writers: Sequence[Kernel], partition_dim: int) -> tuple[int, int]:
+    """From the first to the last channel that the kernels write."""
+    spans = [kernel.out_maps[partition_dim].span for kernel in writers]
+    return min(low for low, _ in spans), max(high for _, high in spans) + 1
 
 
 def _held(is_brought: bool, low: int | None, done: int, end: int) -> Held:

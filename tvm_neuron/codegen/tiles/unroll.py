@@ -4,11 +4,10 @@ Rows are carried in a small tensor of their own, since a tile's tensors give the
 What comes from DRAM is asked for a tile ahead.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tvm_neuron.codegen.tiles.restrict import Rows, restrict
-from tvm_neuron.codegen.tiles.rows import Group, Held, cut_of, rows_of
+from tvm_neuron.codegen.tiles.rows import Group, Held, channels, cut_of, rows_of
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Axis, Load
 from tvm_neuron.schedule.kernel import Kernel
@@ -25,16 +24,14 @@ class Unrolled:
     dtypes: dict[Tensor, str] = field(default_factory=dict)
 
 
-def unroll(group: Group, tiles: int, dtypes: Mapping[Tensor, str], in_dram: frozenset[Tensor]) -> Unrolled:
+def unroll(group: Group, tiles: int, in_dram: frozenset[Tensor]) -> Unrolled:
     """The group in so many tiles; results that are `in_dram` are stored there, whole rows at a time."""
-    return _Unroll(group, rows_of(group, tiles), dtypes, in_dram).run()
+    return _Unroll(group, rows_of(group, tiles), in_dram).run()
 
 
 class _Unroll:
-    def __init__(
-        self, group: Group, rows: list[dict[Tensor, Held]], dtypes: Mapping[Tensor, str], in_dram: frozenset[Tensor]
-    ) -> None:
-        self.group, self.rows, self.dtypes, self.in_dram = group, rows, dtypes, in_dram
+    def __init__(self, group: Group, rows: list[dict[Tensor, Held]], in_dram: frozenset[Tensor]) -> None:
+        self.group, self.rows, self.in_dram = group, rows, in_dram
         self.made = Unrolled()
         self.kept: dict[Tensor, Rows] = {}  # carried over from earlier tiles
         self.placed: list[dict[Tensor, Rows]] = [{} for _ in rows]
@@ -94,6 +91,9 @@ class _Unroll:
         place = self._new(tensor, tile, held)
         if held.low < held.start:
             self._copy(tensor, self.kept[tensor], place, held.low, held.start)
+        if tensor in self.group.begun:
+            whole = Rows(tensor, self.group.dims[tensor], 0)
+            self._copy(tensor, whole, place, held.start, held.end, self.group.begun[tensor], by_dma=True)
 
     def _finish(self, kernel: Kernel, tile: int) -> None:
         """After the last kernel that writes a tensor: stores its rows, carries over those that are needed again."""
@@ -101,10 +101,13 @@ class _Unroll:
         held = self.rows[tile].get(tensor)
         if kernel is not self.writers[tensor][-1] or held is None or held.start == held.end or self._is_whole(tensor):
             return
-        place = self.placed[tile][tensor]
+        place = self.placed[tile].get(tensor)
+        if place is None:
+            return  # no kernel writes any of the new rows
         dim = self.group.dims[tensor]
         if tensor in self.group.results:
-            self._copy(tensor, place, Rows(tensor, dim, 0), held.start, held.end, by_dma=True)
+            written = channels(self.writers[tensor], self.group.partition_of[tensor])
+            self._copy(tensor, place, Rows(tensor, dim, 0), held.start, held.end, written, by_dma=True)
         later = self.rows[tile + 1].get(tensor) if tile + 1 < len(self.rows) else None
         if later is not None and later.low < held.end:
             kept = self._tensor(tensor, f"kept{tile}", held.end - later.low)
@@ -124,20 +127,25 @@ class _Unroll:
         shape[self.group.dims[like]] = rows
         made = Tensor(f"{like.name}.{name}", tuple(shape), like.dtype)
         self.made.partition_of[made] = self.group.partition_of[like]
-        self.made.dtypes[made] = self.dtypes[like]
+        self.made.dtypes[made] = self.group.dtypes[like]
         return made
 
     def _copy(
-        self, like: Tensor, source: Rows, target: Rows, start: int, end: int, by_dma: bool = False
-    ) -> None:
+        self, like: Tensor, source: Rows, target: Rows, start: int, end: int,
+        some: tuple[int, int] | None = None, by_dma: bool = False,
+    ) -> None:  # fmt: skip
+        """Copies rows, of all channels or of `some`."""
+        part = self.group.partition_of[like]
+        first, last = some or (0, like.shape[part])
         shape = list(like.shape)
-        shape[source.dim] = end - start
+        shape[source.dim], shape[part] = end - start, last - first
         axes = [Axis(f"c{d}", extent) for d, extent in enumerate(shape)]
         maps = [Linear(0, {axis: 1} if axis.extent > 1 else {}) for axis in axes]
         into, out_of = list(maps), list(maps)
         into[source.dim] = maps[source.dim] + Linear(start - target.low)
         out_of[source.dim] = maps[source.dim] + Linear(start - source.low)
-        channel = axes[self.group.partition_of[like]]
+        into[part], out_of[part] = maps[part] + Linear(first), maps[part] + Linear(first)
+        channel = axes[part]
         free = tuple(axis for axis in axes if axis is not channel and axis.extent > 1)
         load = Load(source.tensor, tuple(part.expr() for part in out_of))
         origin = self._origin(like)

@@ -1,12 +1,15 @@
 """usage: how much of each SBUF partition tensors take at each step, and between one step and the next."""
 
-from collections.abc import Container, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from tvm_neuron.allocation.layouts import bytes_on_chip
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.tensor import Tensor
+
+NEAR = 12  # steps; what is not touched for longer is idle
 
 
 @dataclass(frozen=True)
@@ -16,29 +19,43 @@ class Usage:
     alive: list[int]
     crossing: list[int]
     life: dict[Tensor, tuple[int, int]]
+    sizes: dict[Tensor, int]  # bytes of each partition, of those that are not in DRAM
+    touched: dict[Tensor, list[int]]  # the steps of kernels that read or write it
 
-
-def bytes_of(tensor: Tensor, partition_of: Mapping[Tensor, int], dtypes: Mapping[Tensor, str]) -> int:
-    """Bytes of each partition that a tensor takes."""
-    return bytes_on_chip(dtypes[tensor], partition_of[tensor], tensor.shape)
+    def idle(self, step: int, near: int) -> list[Tensor]:
+        """Tensors alive before and after `step`, and untouched in the `near` steps from it on; largest first."""
+        found = []
+        for tensor, size in self.sizes.items():
+            first, last = self.life[tensor]
+            if first < step <= last:
+                steps = self.touched[tensor]
+                if steps[bisect_left(steps, step)] >= step + near:
+                    found.append((size, tensor))
+        return [tensor for _, tensor in sorted(found, key=lambda pair: -pair[0])]
 
 
 def usage(
     kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int], dtypes: Mapping[Tensor, str],
-    in_dram: Container[Tensor],
+    in_dram: Container[Tensor], apart: Set[Tensor] = frozenset(),
 ) -> Usage:  # fmt: skip
-    """Of the tensors that are not in DRAM."""
-    life: dict[Tensor, tuple[int, int]] = {}
+    """Of the tensors that are not in DRAM; those `apart` are, but cross between kernels that touch them soon again."""
+    touched: dict[Tensor, list[int]] = {}
     for step, kernel in enumerate(kernels):
         for tensor in (kernel.out, *kernel.sources()):
-            life[tensor] = (life.get(tensor, (step, step))[0], step)
+            touched.setdefault(tensor, []).append(step)
+    life = {tensor: (steps[0], steps[-1]) for tensor, steps in touched.items()}
+    sizes = {t: bytes_on_chip(dtypes[t], partition_of[t], t.shape) for t in touched if t not in in_dram}
     begins, ends = [0] * (len(kernels) + 1), [0] * (len(kernels) + 1)
-    for tensor, (first, last) in life.items():
-        if tensor not in in_dram:
-            size = bytes_of(tensor, partition_of, dtypes)
-            begins[first] += size
-            ends[last] += size
+    for tensor, size in sizes.items():
+        first, last = life[tensor]
+        begins[first] += size
+        ends[last] += size
     begun, ended = list(accumulate(begins)), list(accumulate(ends))
     alive = [begun[s] - (ended[s - 1] if s else 0) for s in range(len(kernels))]
     crossing = [0, *(begun[s - 1] - ended[s - 1] for s in range(1, len(kernels) + 1))]
-    return Usage(alive, crossing, life)
+    for tensor in touched.keys() & apart:
+        size = bytes_on_chip(dtypes[tensor], partition_of[tensor], tensor.shape)
+        for before, after in pairwise(touched[tensor]):
+            if after - before < NEAR:
+                crossing[before + 1 : after + 1] = [bytes_ + size for bytes_ in crossing[before + 1 : after + 1]]
+    return Usage(alive, crossing, life, sizes, touched)

@@ -1,0 +1,94 @@
+"""Networks whose tensors exceed SBUF run in tiles: the same outputs, little traffic, each row computed once."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from tests.codegen.graphs import graph_of
+from tests.models.agreement import Case, random_inputs, relative_error
+from tests.onnx_models import make_model
+from tests.stages.networks import compile_model, run
+from tests.stages.test_small_memory import shrunk
+from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
+from tvm_neuron.codegen.simplify import make_kernels
+from tvm_neuron.codegen.stage import Stage
+from tvm_neuron.codegen.tiles.group import group_of
+from tvm_neuron.codegen.tiles.unroll import unroll
+from tvm_neuron.hw import load_device
+from tvm_neuron.schedule.kernel import Contraction, Kernel
+from tvm_neuron.schedule.rule import load_rules
+
+SAME = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+
+
+def _hourglass(batch: int = 1, size: int = 48) -> onnx.ModelProto:
+    """Down and up again with what is cut across: strided windows, overlapping pools, a tensor of two writers."""
+    rng = np.random.default_rng(5)
+
+    def normal(*shape: int) -> np.ndarray:
+        return (rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
+
+    weights = {
+        "w1": normal(32, 3, 3, 3), "w2": normal(32, 32, 3, 3), "w3": normal(64, 32, 3, 3), "w4": normal(64, 32, 2, 2),
+        "w5": normal(16, 64, 3, 3), "b": normal(32, 1)[:, 0],
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("Conv", ["x", "w1", "b"], ["c1"], **SAME),
+        helper.make_node("Relu", ["c1"], ["r1"]),
+        helper.make_node("Conv", ["r1", "w2"], ["c2"], **SAME),
+        helper.make_node("Add", ["c2", "r1"], ["across"]),
+        helper.make_node("MaxPool", ["across"], ["p"], strides=[2, 2], **SAME),
+        helper.make_node("Conv", ["p", "w3"], ["c3"], **SAME),
+        helper.make_node("Relu", ["c3"], ["r3"]),
+        helper.make_node("ConvTranspose", ["r3", "w4"], ["up"], strides=[2, 2], kernel_shape=[2, 2]),
+        helper.make_node("Concat", ["across", "up"], ["both"], axis=1),
+        helper.make_node("Conv", ["both", "w5"], ["y"], **SAME),
+    ]
+    return make_model(nodes, {"x": (batch, 3, size, size)}, ["y"], weights)
+
+
+@pytest.mark.parametrize("mode", ["nest", "strict"])
+@pytest.mark.parametrize(("kib", "batch"), [(32, 1), (40, 3)])
+def test_in_little_memory_as_onnxruntime(kib: int, batch: int, mode: str, tmp_path: Path) -> None:
+    model = _hourglass(batch)
+    case = Case(model, random_inputs(model))
+    tight = compile_model(model, shrunk(tmp_path, "inf1", kib))
+    found = run(tight, case.inputs, mode)["y"]
+    assert relative_error(found, case.exact["y"]) < case.bounds["y"]
+
+
+def _stage() -> Stage:
+    kernels, partition_of = make_kernels(graph_of(_hourglass()), load_rules(), load_device("inf1"))
+    return Stage("hourglass", kernels, partition_of, choose_dtypes(kernels), {}, {})
+
+
+def _macs(kernels: list[Kernel]) -> int:
+    return sum(
+        k.root.weights.size * int(np.prod([axis.extent for axis in k.free]))
+        for k in kernels
+        if isinstance(k.root, Contraction)
+    )
+
+
+@pytest.mark.parametrize("tiles", [2, 3, 5, 16, 48])
+def test_no_row_is_computed_twice(tiles: int) -> None:
+    stage = _stage()
+    kernels, outside = tuple(stage.kernels), stage.in_dram()
+    group = group_of(kernels, 2, (), set(), outside, stage.partition_of, stage.dtypes)
+    assert group is not None
+    found = unroll(group, tiles, frozenset(outside))
+    assert _macs(found.kernels) == _macs(stage.kernels)
+    assert max(t.shape[2] for t in found.partition_of) <= 48 // tiles * 2 + 8
+
+
+def test_what_reads_all_rows_is_not_cut() -> None:
+    model = make_model(
+        [helper.make_node("GlobalAveragePool", ["x"], ["g"]), helper.make_node("Add", ["x", "g"], ["y"])],
+        {"x": (1, 8, 16, 16)}, ["y"], {},
+    )  # fmt: skip
+    kernels, partition_of = make_kernels(graph_of(model), load_rules(), load_device("inf1"))
+    stage = Stage("mean", kernels, partition_of, choose_dtypes(kernels), {}, {})
+    assert group_of(tuple(kernels), 2, (), set(), stage.in_dram(), partition_of, stage.dtypes) is None

@@ -1,0 +1,90 @@
+"""group_of: what kernels that are to run in tiles make, bring in from DRAM and leave behind."""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from tvm_neuron.codegen.tiles.rows import Group, channels
+from tvm_neuron.codegen.tiles.tiled_dims import tiled_dims
+from tvm_neuron.isa.dtypes import size_bytes
+from tvm_neuron.schedule.kernel import Contraction, Kernel, Product
+from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tiling import PARTITIONS
+
+
+def group_of(
+    kernels: tuple[Kernel, ...], dim: int, before: Sequence[Kernel], after: set[Tensor], in_dram: set[Tensor],
+    partition_of: Mapping[Tensor, int], dtypes: Mapping[Tensor, str],
+) -> Group | None:  # fmt: skip
+    """The group whose results, the tensors in `after` or in DRAM for good, are cut along `dim`; None if it can't be."""
+    made = {kernel.out for kernel in kernels}
+    results = frozenset(t for t in made if t in after or t.kind == "output")
+    if not results or not all(_is_cut(tensor, dim, partition_of) for tensor in results):
+        return None
+    dims = tiled_dims(kernels, partition_of, dict.fromkeys(results, dim))
+    if dims is None or any(tensor not in dims for tensor in made):
+        return None
+    begun = _begun(made, before, partition_of)
+    brought = _brought(kernels, made, dims, in_dram)
+    read_as = _read_as(kernels, brought - made, dtypes)
+    if read_as is None or not set(begun) <= in_dram:
+        return None
+    return Group(kernels, dims, results, brought, partition_of, read_as, begun)
+
+
+def stationary_bytes(kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int]) -> int:
+    """Bytes of each partition that the kernels' weights take."""
+    total = 0
+    for kernel in kernels:
+        root = kernel.root
+        if isinstance(root, Contraction):
+            first = root.maps[partition_of[root.data]].const % PARTITIONS
+            depth = -(-(first + root.weights.shape[0]) // PARTITIONS)
+            total += depth * prod(root.weights.shape[1:]) * size_bytes(root.dtype)
+    return total
+
+
+def _is_cut(tensor: Tensor, dim: int, partition_of: Mapping[Tensor, int]) -> bool:
+    """Whether the dimension can be cut: rows (or images) of which there are several, whose elements lie together."""
+    return dim < len(tensor.shape) - 1 and tensor.shape[dim] > 1 and partition_of[tensor] != dim
+
+
+def _begun(
+    made: set[Tensor], before: Sequence[Kernel], partition_of: Mapping[Tensor, int]
+) -> dict[Tensor, tuple[int, int]]:
+    """The channels that kernels before the group wrote of tensors of which it writes others."""
+    writers: dict[Tensor, list[Kernel]] = {}
+    for kernel in before:
+        if kernel.out in made:
+            writers.setdefault(kernel.out, []).append(kernel)
+    return {tensor: channels(found, partition_of[tensor]) for tensor, found in writers.items()}
+
+
+def _brought(
+    kernels: Sequence[Kernel], made: set[Tensor], dims: Mapping[Tensor, int], in_dram: set[Tensor]
+) -> frozenset[Tensor]:
+    """Tensors in DRAM that engines read, and those that only DMA and fills make from there."""
+    read = {t for k in kernels if not k.by_dma for t in k.sources()}
+    found = {t for t in read if t in in_dram and t not in made and t in dims}
+    for tensor in made:
+        writers = [k for k in kernels if k.out is tensor]
+        sources = {t for k in writers for t in k.sources()}
+        if sources and sources <= in_dram - made and all(k.by_dma or not any(k.sources()) for k in writers):
+            found.add(tensor)
+    return frozenset(found)
+
+
+def _read_as(
+    kernels: Sequence[Kernel], brought: frozenset[Tensor], dtypes: Mapping[Tensor, str]
+) -> dict[Tensor, str] | None:
+    """The dtypes with those as which the PE array reads what comes from DRAM; None if it is not the only reader."""
+    found = dict(dtypes)
+    for tensor in brought:
+        wanted = {
+            k.root.dtype if isinstance(k.root, Contraction | Product) and tensor in k.multiplied() else dtypes[tensor]
+            for k in kernels
+            if tensor in k.sources()
+        }
+        if len(wanted) > 1:
+            return None
+        found[tensor] = wanted.pop()
+    return found
