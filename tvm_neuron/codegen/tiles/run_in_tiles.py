@@ -6,7 +6,6 @@ What they make for one another then stays in SBUF, instead of going to DRAM and 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tvm_neuron.codegen.simplify import weights_bytes
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.tiles.group import group_of, stationary_bytes
 from tvm_neuron.codegen.tiles.unroll import Unrolled, unroll
@@ -22,8 +21,9 @@ MOST_KERNELS = 150  # of a group
 
 def tile_stage(stage: Stage, device: Device) -> Stage:
     """The stage, its kernels in tiles around steps at which more tensors are alive than fit beside the weights."""
-    zones = divide(stage.kernels, stage.partition_of, device, 0, weights_bytes(device))
-    tiling = _Tiling(stage, zones.tensors_bytes, weights_bytes(device))
+    ring = stage.tuning.weights_bytes(device)
+    zones = divide(stage.kernels, stage.partition_of, device, 0, ring)
+    tiling = _Tiling(stage, zones.tensors_bytes, ring)
     tiling.run()
     return replace(
         stage, kernels=tiling.kernels, partition_of=tiling.partition_of, dtypes=tiling.dtypes,
