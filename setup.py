@@ -48,6 +48,8 @@ TORCH_REQUIRES = [  # for tests and benchmarks only; pinned, because exporters c
     "transformers==5.23.0",  # BERT, DistilBERT, GPT-2, ViT with random weights
 ]
 
+BENCH_REQUIRES = ["iree-base-compiler[onnx]==3.13.0"]  # beside which `python -m benchmarks.compile_time` measures
+
 setup(
     name="tvm-neuron",
     version="0.1.0",
@@ -72,7 +74,7 @@ setup(
     ],
     cmdclass={"build_ext": BuildRuntime},
     install_requires=INSTALL_REQUIRES,
-    extras_require={"dev": DEV_REQUIRES, "torch": TORCH_REQUIRES},
+    extras_require={"dev": DEV_REQUIRES, "torch": TORCH_REQUIRES, "bench": BENCH_REQUIRES},
     entry_points={
         "console_scripts": ["neuron-cc = tvm_neuron.cli.main:main"],
         "tvm_neuron.schedules": ["neuron = tvm_neuron_schedules:RULES"],

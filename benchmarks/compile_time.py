@@ -1,78 +1,139 @@
-"""From an ONNX file to a library: ResNet-50 for `neuron`, and for the CPU by TVM alone.
+"""From an ONNX file to a library: `neuron-cc compile`, beside IREE and `tvm.compile` for the CPU; time and memory.
 
-`python -m benchmarks.compile_time`
+`python -m benchmarks.compile_time`; rows beside IREE need the extra `bench`.
 """
 
+import gc
 import math
-import re
 import subprocess
 import sys
-import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import onnx
-import tvm
-from tvm.relax.frontend.onnx import from_onnx
 
-from benchmarks.row import Row, side_by_side
-from tvm_neuron import relay
+from benchmarks import iree
+from benchmarks.row import Row, seconds, side_by_side
+from tests.codegen.transformers import Encoder
+from tests.models.zoo.yolo import yolov4
 from tvm_neuron.frontend.sample_models import light_network
 
-BAR_SECONDS = 20.0
+BAR_OF_IREE = 0.5
+BAR_LARGE_SECONDS = 60.0
+BAR_OF_WEIGHTS = 3.0
 _COMPILE_AND_TELL = """
-import pathlib
+import pathlib, sys
+import tvm_neuron.codegen.function, tvm_neuron.relay
 from tvm_neuron.cli.main import main
-main()
-status = pathlib.Path("/proc/self/status")
-print(status.read_text() if status.exists() else "")
+
+def kilobytes(name):
+    status = pathlib.Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((int(line.split()[1]) for line in lines if line.startswith(name)), 0)
+
+before = kilobytes("VmRSS")
+code = main()
+print((kilobytes("VmHWM") - before) * 1024)
+sys.exit(code)
+"""
+_TVM = """
+import sys, warnings
+import onnx, tvm
+from tvm.relax.frontend.onnx import from_onnx
+warnings.simplefilter("ignore")
+tvm.compile(from_onnx(onnx.load(sys.argv[1])), target="llvm").export_library(sys.argv[2])
 """
 
 
+def resnet50() -> onnx.ModelProto:
+    """ResNet-50 with random weights, in a version of the file format that all importers take."""
+    model = light_network("resnet50")
+    model.ir_version = 8
+    return model
+
+
+COMPARED: dict[str, Callable[[], onnx.ModelProto]] = {
+    "ResNet-50": resnet50,
+    "BERT-base": lambda: Encoder(hidden=768, heads=12, rows=128, layers=12).model(),
+}
+LARGE: dict[str, Callable[[], onnx.ModelProto]] = {
+    "BERT-large": lambda: Encoder(hidden=1024, heads=16, rows=128, layers=24).model(),
+    "YOLOv4 at 608": lambda: yolov4(608),
+}
+
+
 def measure(repeats: int = 3) -> list[Row]:
-    """The time of both, and the most memory that `neuron-cc compile` takes."""
-    with TemporaryDirectory() as folder:
-        model_file = Path(folder, "resnet50.onnx")
-        onnx.save(light_network("resnet50"), model_file)
-        calls = (
-            (lambda: compile_for_neuron(model_file, Path(folder, "neuron.so")), 1),
-            (lambda: compile_for_cpu(model_file, Path(folder, "cpu.so")), 1),
+    """Whole processes, each from its start, so that all pay for starting."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        rows = [row for network, make in COMPARED.items() for row in compared(network, make, folder, repeats)]
+        return rows + [row for network, make in LARGE.items() for row in large(network, make, folder)]
+
+
+def compared(network: str, make: Callable[[], onnx.ModelProto], folder: Path, repeats: int) -> Iterator[Row]:
+    """One network beside the others, from the cache, and its memory."""
+    model_file = save(make, folder)
+    calls = {
+        "neuron": partial(compile_for_neuron, model_file, folder / "neuron.so"),
+        "tvm.compile, llvm": partial(compile_by_tvm, model_file, folder / "tvm.so"),
+    }
+    if iree.is_installed():
+        calls[iree.NAME] = partial(iree.compile_for_cpu, model_file, folder / "iree.vmfb")
+    taken = dict(zip(calls, side_by_side([(call, 1) for call in calls.values()], repeats), strict=True))
+    what, ours = f"{network}: ONNX file to library", taken.pop("neuron")
+    for peer, theirs in taken.items():
+        bar = BAR_OF_IREE if peer == iree.NAME else None
+        yield Row(
+            what=what, unit="s", samples=ours, peer=peer, peer_samples=theirs, bar=bar, is_bar_a_ratio=bar is not None
         )
-        ours, theirs = side_by_side(calls, repeats)
-        peak_mb = peak_memory_mb(model_file, Path(folder, "resnet50.neff"))
-        size_mb = model_file.stat().st_size / 1e6
-    return [
-        Row(
-            what="ResNet-50: ONNX file to library", unit="s", samples=ours,
-            peer="tvm.compile for llvm", peer_samples=theirs, bar=BAR_SECONDS,
-        ),
-        Row(
-            what="ResNet-50: most memory while compiling", unit="MB", samples=(peak_mb,),
-            peer="size of the ONNX file", peer_samples=(size_mb,),
-        ),
-    ]  # fmt: skip
+    cached = partial(compile_for_neuron, model_file, folder / "again.so", folder / "cache")
+    cached()
+    again = tuple(seconds(cached) for _ in range(repeats))
+    yield Row(what=f"{network}: again, from the cache", unit="s", samples=again, peer="without", peer_samples=ours)
+    yield memory(network, model_file, folder)
+    model_file.unlink()
 
 
-def compile_for_neuron(model_file: Path, library_file: Path) -> None:
-    """Import, build, export."""
-    mod, params = relay.frontend.from_onnx(model_file)
-    relay.build(mod, target="neuron", params=params).export_library(library_file)
+def large(network: str, make: Callable[[], onnx.ModelProto], folder: Path) -> Iterator[Row]:
+    """A large network: once, and its memory."""
+    model_file = save(make, folder)
+    taken = seconds(partial(compile_for_neuron, model_file, folder / "neuron.so"))
+    yield Row(what=f"{network}: ONNX file to library", unit="s", samples=(taken,), bar=BAR_LARGE_SECONDS)
+    yield memory(network, model_file, folder)
+    model_file.unlink()
 
 
-def compile_for_cpu(model_file: Path, library_file: Path) -> None:
+def save(make: Callable[[], onnx.ModelProto], folder: Path) -> Path:
+    """The network as a file."""
+    path = folder / "model.onnx"
+    onnx.save(make(), path)
+    gc.collect()
+    return path
+
+
+def compile_for_neuron(model_file: Path, library_file: Path, cache: Path | str = "off") -> None:
+    """`neuron-cc compile`."""
+    words = ["compile", model_file, "--output", library_file, "--cache", cache, "--verbose", "error"]
+    subprocess.run([sys.executable, "-m", "tvm_neuron.cli.main", *words], check=True, capture_output=True)
+
+
+def compile_by_tvm(model_file: Path, library_file: Path) -> None:
     """The same with what TVM has: its importer, its default pipeline, its export."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of unused initializers
-        mod = from_onnx(onnx.load(model_file))
-    tvm.compile(mod, target="llvm").export_library(str(library_file))
+    subprocess.run([sys.executable, "-c", _TVM, model_file, library_file], check=True, capture_output=True)
 
 
-def peak_memory_mb(model_file: Path, neff_file: Path) -> float:
-    """The largest resident size of a `neuron-cc compile` process; NaN where there is no /proc."""
-    command = [sys.executable, "-c", _COMPILE_AND_TELL, "compile", model_file, "--output", neff_file, "--cache", "off"]
+def memory(network: str, model_file: Path, folder: Path) -> Row:
+    """What `neuron-cc compile` takes at most besides Python and TVM; NaN where there is no /proc."""
+    words = ["compile", model_file, "--output", folder / "memory.so", "--cache", "off", "--verbose", "error"]
+    command = [sys.executable, "-c", _COMPILE_AND_TELL, *words]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    found = re.search(r"^VmHWM:\s+(\d+) kB", told, re.MULTILINE)
-    return int(found[1]) * 1024 / 1e6 if found else math.nan
+    peak_mb = int(told.splitlines()[-1]) / 1e6 or math.nan
+    return Row(
+        what=f"{network}: memory of compiling", unit="MB", samples=(peak_mb,), peer="size of the ONNX file",
+        peer_samples=(model_file.stat().st_size / 1e6,), bar=BAR_OF_WEIGHTS, is_bar_a_ratio=True,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

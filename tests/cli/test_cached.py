@@ -1,6 +1,7 @@
 """The cache of the command line: a second compile copies the first, unless anything that counts has changed."""
 
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from onnx import helper, numpy_helper
 from tests.cli.conftest import Cli
 from tests.onnx_models import make_model
 from tvm_neuron import codegen
+from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.errors import CompileError
 
 pytestmark = pytest.mark.usefixtures("fake_codegen")
@@ -90,3 +92,8 @@ def test_external_tensors_count(cli: Cli, tmp_path: Path, request: pytest.Fixtur
     code, _, told = cli(*given)
     assert code == 1
     assert "compiled again" in told
+
+
+def test_every_option_of_a_build_is_part_of_the_key() -> None:
+    """What is no plain value (listeners, the moment at which time is up) changes no result by itself."""
+    assert {field.name for field in fields(BuildOptions)} - BuildOptions().to_dict().keys() == {"on_stage", "ends_at"}
