@@ -7,8 +7,8 @@ import numpy as np
 import tvm
 from tvm import relax
 
+from tvm_neuron.codegen.call_blocks import call_blocks
 from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS, scratch_bytes
-from tvm_neuron.codegen.legalise import call_blocks
 from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.errors import CompileError, UnschedulableError

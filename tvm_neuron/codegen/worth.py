@@ -10,8 +10,9 @@ from math import prod
 
 from tvm import relax
 
+from tvm_neuron.codegen.call_blocks import call_blocks
 from tvm_neuron.codegen.capability import argument
-from tvm_neuron.codegen.legalise import call_blocks, legalise
+from tvm_neuron.codegen.legalise import legalise
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.frontend.origin import bindings_of
 from tvm_neuron.hw import Device, load_device

@@ -1,0 +1,124 @@
+"""call_blocks: one operator as blocks, through its TOPI kernel; equal calls are legalised and read once."""
+
+from hashlib import sha256
+from typing import Any
+
+import tvm
+from tvm import relax, tirx
+
+from tvm_neuron.codegen.read_kernel import read_kernel
+from tvm_neuron.codegen.template import Template
+from tvm_neuron.errors import CompileError
+from tvm_neuron.frontend.origin import bindings_of
+from tvm_neuron.program import Origin
+from tvm_neuron.runtime.tensors import as_numpy
+from tvm_neuron.schedule.graph import Block
+from tvm_neuron.schedule.tensor import Tensor
+
+_LARGEST_BY_VALUE = 16
+"""Floating constants of more elements are operands like any other: no kernel depends on their values."""
+_MOST_TEMPLATES = 4096
+_templates: dict[str, Template] = {}
+
+
+def call_blocks(call: relax.Call, arguments: list[Any], name: str, origin: Origin) -> tuple[list[Block], Any]:
+    """The blocks of one operator and the tensor (or tuple of tensors) that they make, called after `name`.
+
+    Raises:
+        CompileError: it has no TOPI kernel, or one that can't be read.
+    """
+    abstract, key = _abstract(call)
+    if key not in _templates:
+        if len(_templates) >= _MOST_TEMPLATES:
+            _templates.clear()
+        _templates[key] = _read(abstract, origin)
+    return _templates[key].blocks_for(arguments, name, origin)
+
+
+def value_of(expr: Any, values: dict[Any, Any]) -> Any:
+    """What an operand stands for: a tensor, a tuple of tensors, or None for a shape."""
+    if isinstance(expr, relax.Tuple):
+        return tuple(value_of(field, values) for field in expr.fields)
+    if isinstance(expr, relax.TupleGetItem):
+        return value_of(expr.tuple_value, values)[expr.index]
+    if isinstance(expr, tvm.ir.GenericConst):
+        array = as_numpy(expr.value)
+        return Tensor("constant", array.shape, str(array.dtype), "temp", array)
+    return values.get(expr)
+
+
+def _abstract(call: relax.Call) -> tuple[relax.Call, str]:
+    """The call of variables instead of what it is given, and the text that tells it from other such calls."""
+    variables: dict[Any, relax.Var] = {}
+    texts: list[str] = []
+
+    def operand(arg: Any) -> Any:
+        if isinstance(arg, relax.Tuple):
+            texts.append(f"tuple of {len(arg.fields)}")
+            return relax.Tuple([operand(field) for field in arg.fields])
+        if isinstance(arg, tvm.ir.GenericConst) and _counts_by_value(arg):
+            texts.append(f"{arg.ty} {sha256(as_numpy(arg.value).tobytes()).hexdigest()}")
+            return arg
+        if isinstance(arg, relax.Var | tvm.ir.GenericConst):
+            if arg not in variables:
+                variables[arg] = relax.Var(f"operand{len(variables)}", arg.ty)
+            texts.append(f"{variables[arg].name} {arg.ty}")
+            return variables[arg]
+        texts.append(f"{arg} {arg.ty}")
+        return arg
+
+    args = [operand(arg) for arg in call.args]
+    abstract = relax.Call(call.op, args, call.attrs, call.ty_args, ret_ty=call.ty)
+    return abstract, f"{call.op.name} {call.attrs} {call.ty_args} {call.ty} {texts}"
+
+
+def _counts_by_value(constant: tvm.ir.GenericConst) -> bool:
+    array = as_numpy(constant.value)
+    return array.dtype.kind in "iub" or array.size <= _LARGEST_BY_VALUE
+
+
+def _read(call: relax.Call, origin: Origin) -> Template:
+    legalise_op = call.op.get_attr("FLegalize")
+    if legalise_op is None:
+        raise CompileError(f"{origin}: {call.op.name} has no TOPI kernel")
+    builder = relax.BlockBuilder()
+    with builder.function("main", []):
+        with builder.dataflow():
+            lowered = builder.emit_output(legalise_op(builder, call))
+        builder.emit_func_output(lowered)
+    module = builder.get()
+    operands = [_placeholder(arg, arg.ty) for arg in call.args]
+    known = dict(zip(call.args, operands, strict=True))
+    for arg, operand in zip(call.args, operands, strict=True):
+        if isinstance(arg, relax.Tuple):
+            known.update(zip(arg.fields, operand, strict=True))
+    blocks: list[Block] = []
+    for binding in bindings_of(module["main"]):
+        value = binding.value
+        if isinstance(value, relax.Call) and value.op.name == "relax.call_tir":
+            kernel = module[value.args[0].name_hint]
+            assert isinstance(kernel, tirx.PrimFunc)
+            types = binding.var.ty.fields if isinstance(binding.var.ty, relax.TupleType) else [binding.var.ty]
+            results = [Tensor("", shape_of(ty), str(ty.dtype)) for ty in types]
+            blocks += read_kernel(kernel, [value_of(arg, known) for arg in value.args[1].fields], results, origin)
+            known[binding.var] = tuple(results) if len(results) > 1 else results[0]
+        elif isinstance(value, relax.Call):
+            inner, known[binding.var] = call_blocks(value, [value_of(arg, known) for arg in value.args], "", origin)
+            blocks += inner
+        else:
+            known[binding.var] = value_of(value, known)
+    return Template(operands, blocks, known[module["main"].body.body])
+
+
+def _placeholder(arg: Any, type_: Any) -> Any:
+    """The tensor, or tuple of tensors, that stands for an operand; None for a shape."""
+    if isinstance(arg, relax.Tuple):
+        return tuple(_placeholder(field, field.ty) for field in arg.fields)
+    if isinstance(type_, relax.TupleType):
+        return tuple(_placeholder(None, field) for field in type_.fields)
+    return Tensor("operand", shape_of(type_), str(type_.dtype)) if isinstance(type_, relax.TensorType) else None
+
+
+def shape_of(type_: Any) -> tuple[int, ...]:
+    """The static shape of a tensor's type."""
+    return tuple(int(extent) for extent in type_.shape)
