@@ -61,6 +61,17 @@ def test_constant_indices(op: str) -> None:
     check(helper.make_node(op, names, ["y"], **attrs), inputs, known)
 
 
+@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
+def test_updates_that_are_combined(reduction: str) -> None:
+    """Some places are updated twice, one three times; float32 is kept, and combined in onnxruntime's order."""
+    rows = np.int64([[1], [4], [1], [-1], [1], [4]])
+    node = helper.make_node("ScatterND", ["x", "i", "u"], ["y"], reduction=reduction)
+    check(node, {"x": floats(6, 10), "u": floats(6, 10)}, {"i": rows})
+    places = RNG.integers(-3, 3, (6, 5))
+    node = helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], axis=1, reduction=reduction)
+    check(node, {"x": floats(6, 10), "u": floats(6, 5)}, {"i": places})
+
+
 @pytest.mark.parametrize("mode", ["reflect", "edge", "wrap", "constant"])
 def test_padding_of_every_kind_by_any_width(mode: str) -> None:
     node = helper.make_node("Pad", ["x", "widths", "", "axes"], ["y"], mode=mode)

@@ -70,7 +70,10 @@ class _Layout:
         kept = [d for d, m in enumerate(maps) if m.terms and not any(axis.is_reduction for axis in m.terms)]
         if block.combine == "add" and not kept:
             return _with_ones(block, load, maps[self.partition_of[load.tensor]])
-        return self.copies.along(block, load, max(kept, key=lambda d: load.tensor.shape[d])) if kept else block
+        if kept:
+            return self.copies.along(block, load, max(kept, key=lambda d: load.tensor.shape[d]))
+        own = [axis for m in maps for axis in m.terms if not axis.is_reduction]
+        return self.copies.packed(block, load, max(own, key=lambda axis: axis.extent, default=Axis("p", 1)))
 
     def _lay_out_contraction(self, block: Block) -> Block:
         data = data_factor(block)

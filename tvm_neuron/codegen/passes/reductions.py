@@ -1,12 +1,20 @@
-"""split_reductions: a reduction of an expression becomes the expression, as a tensor, and a reduction of that."""
+"""split_reductions: a reduction of an expression becomes the expression, as a tensor, and a reduction of that.
+
+One over everything becomes several: along the free axes, and over what that leaves, side by side in one partition.
+(Sums need not: the PE array adds up partitions.)
+"""
 
 from dataclasses import replace
 from math import prod
 
+from tvm_neuron.codegen.passes.canonical import split_axis
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, replace_axes
 from tvm_neuron.schedule.graph import Block, Graph
 from tvm_neuron.schedule.roles import data_factor, is_constant_contraction, product_factors
 from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tiling import PARTITIONS
+
+_MOST_AXES = 3  # that an access pattern has room for, see the rule
 
 
 def split_reductions(graph: Graph) -> None:
@@ -15,6 +23,9 @@ def split_reductions(graph: Graph) -> None:
     Not where the tensor between would be larger than what is read, as for a product of two matrices.
     """
     for block in graph.blocks:
+        if _is_over_everything(block):
+            graph.replace(block, *_in_stages(block))
+            continue
         is_plain = isinstance(block.expr, Load) or is_constant_contraction(block) or data_factor(block) is not None
         is_plain = is_plain or product_factors(block) is not None
         if not block.combine or is_plain:
@@ -22,6 +33,46 @@ def split_reductions(graph: Graph) -> None:
         varying = [load.tensor.elems for load in block.loads() if load.tensor.value is None]
         if varying and prod(axis.extent for axis in block.axes) <= max(varying):
             graph.replace(block, *_split(block))
+
+
+def _is_over_everything(block: Block) -> bool:
+    """Whether a maximum, minimum or product of a whole tensor is taken, which one instruction can't."""
+    if block.combine in ("", "add") or not isinstance(block.expr, Load) or block.expr.tensor.value is not None:
+        return False
+    long = [axis for axis in block.axes if axis.extent > 1]
+    is_large = len(long) > _MOST_AXES or prod(axis.extent for axis in long) > PARTITIONS
+    return is_large and all(axis.is_reduction for axis in long)
+
+
+def _in_stages(block: Block) -> list[Block]:
+    """Reductions of up to so many axes each, the last one of one row of partitions."""
+    long = [axis for axis in block.reduction if axis.extent > 1]
+    if len(long) == 1:
+        block = split_axis(block, long[0], long[0].extent // _rows(long[0].extent))
+    stages = []
+    while len(long := [axis for axis in block.reduction if axis.extent > 1]) > 1:
+        long.sort(key=lambda axis: -min(axis.extent, PARTITIONS))
+        stage, block = _keep(block, long[: max(1, len(long) - _MOST_AXES)])
+        stages.append(stage)
+    return [*stages, block]
+
+
+def _keep(block: Block, kept: list[Axis]) -> tuple[Block, Block]:
+    """The reduction of all but some axes, and that of these."""
+    own = {axis: Axis(axis.name, axis.extent) for axis in kept}
+    rest = tuple(Axis(axis.name, axis.extent, is_reduction=True) for axis in kept)
+    parts = Tensor(f"{block.output.name}.parts", tuple(axis.extent for axis in kept), block.output.dtype)
+    others = tuple(axis for axis in block.reduction if axis not in kept)
+    index: dict[Axis, Expr] = {axis: Index(mine) for axis, mine in own.items()}
+    expr = replace_axes(block.expr, index)
+    axes = (*own.values(), *others)
+    stage = Block(block.origin, axes, parts, tuple(index.values()), expr, block.combine, block.init)
+    return stage, replace(block, axes=(*block.spatial, *rest), expr=Load(parts, tuple(map(Index, rest))))
+
+
+def _rows(extent: int) -> int:
+    """In how many equal rows elements can lie on the partitions."""
+    return next(rows for rows in range(PARTITIONS, 0, -1) if extent % rows == 0)
 
 
 def _split(block: Block) -> tuple[Block, Block]:

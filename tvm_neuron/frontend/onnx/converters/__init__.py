@@ -13,6 +13,7 @@ from tvm_neuron.frontend.onnx.converters import (
     random,
     resizing,
     restated,
+    scattering,
     spectra,
     training,
 )
@@ -31,6 +32,7 @@ CONVERTERS: dict[str, Converter] = {
     **quantization.CONVERTERS,
     **resizing.CONVERTERS,
     **restated.CONVERTERS,
+    **scattering.CONVERTERS,
     **spectra.CONVERTERS,
     **training.CONVERTERS,
 }

@@ -15,7 +15,7 @@ from tvm_neuron.frontend.onnx.converters.converter import Converter, Node
 Positions = NDArray[np.int64]
 
 
-def _positions(node: Node, operand: int, limits: NDArray[np.int64]) -> Positions | None:
+def positions_of(node: Node, operand: int, limits: NDArray[np.int64]) -> Positions | None:
     """A constant operand's indices, negative ones counted from the end; `limits` broadcast against it.
 
     Raises:
@@ -30,11 +30,13 @@ def _positions(node: Node, operand: int, limits: NDArray[np.int64]) -> Positions
     return np.where(given < 0, given + limits, given).astype(np.int64)
 
 
-def _axis(node: Node) -> int:
+def axis_of(node: Node) -> int:
+    """The dimension along which the node chooses."""
     return int(node.attrs.get("axis", 0)) % len(node.shape())
 
 
-def _take(node: Node, data: relax.Expr, positions: Positions, axis: int) -> relax.Expr:
+def taken(node: Node, data: relax.Expr, positions: Positions, axis: int) -> relax.Expr:
+    """The slices of the data at positions along an axis."""
     return node.emit(relax.op.take(data, relax.const(positions, "int64"), axis, mode="clip"))
 
 
@@ -42,19 +44,19 @@ def _gather(node: Node) -> relax.Expr | None:
     """Slices at the indices along an axis."""
     if not node.is_static():
         return None
-    axis = _axis(node)
-    positions = _positions(node, 1, np.array(node.shape()[axis]))
+    axis = axis_of(node)
+    positions = positions_of(node, 1, np.array(node.shape()[axis]))
     if positions is None:
         return relax.op.take(node.inputs[0], node.inputs[1], axis, mode="fast") if node.is_static(1) else None
-    return _take(node, node.inputs[0], positions, axis)
+    return taken(node, node.inputs[0], positions, axis)
 
 
 def _gather_elements(node: Node) -> relax.Expr | None:
     """Elements at the indices along an axis, each index for one element."""
     if not node.is_static():
         return None
-    axis = _axis(node)
-    positions = _positions(node, 1, np.array(node.shape()[axis]))
+    axis = axis_of(node)
+    positions = positions_of(node, 1, np.array(node.shape()[axis]))
     if positions is None:
         return relax.op.gather_elements(node.inputs[0], node.inputs[1], axis) if node.is_static(1) else None
     return relax.op.gather_elements(node.inputs[0], relax.const(positions, "int64"), axis)
@@ -67,61 +69,26 @@ def _gather_nd(node: Node) -> relax.Expr | None:
     if node.constant(1) is None:
         batch = int(node.attrs.get("batch_dims", 0))
         return relax.op.gather_nd(node.inputs[0], node.inputs[1], batch) if node.is_static(1) else None
-    found = None if node.attrs.get("batch_dims", 0) else _flat_rows(node)
+    found = None if node.attrs.get("batch_dims", 0) else flat_rows(node)
     if found is None:
         return None
     rows, rank = found
     shape = node.shape()
     joined = node.emit(relax.op.reshape(node.inputs[0], [int(np.prod(shape[:rank])), *shape[rank:]]))
-    return _take(node, joined, rows, 0)
+    return taken(node, joined, rows, 0)
 
 
-def _flat_rows(node: Node) -> tuple[Positions, int] | None:
+def flat_rows(node: Node) -> tuple[Positions, int] | None:
     """GatherND's and ScatterND's tuples of indices as positions in the joined dimensions, and how many those are."""
     given = node.constant(1)
     if given is None or given.ndim == 0:
         return None
     rank = given.shape[-1]
     chosen = np.array(node.shape()[:rank])
-    positions = _positions(node, 1, chosen)
+    positions = positions_of(node, 1, chosen)
     assert positions is not None
     steps = np.append(np.cumprod(chosen[::-1])[::-1][1:], 1)
     return np.asarray((positions * steps).sum(-1)), rank
-
-
-def _scatter_nd(node: Node) -> relax.Expr | None:
-    """Data with slices replaced: a gather from data and updates, one behind the other; the last update counts."""
-    if not node.is_static() or node.attrs.get("reduction", b"none") != b"none":
-        return None
-    found = _flat_rows(node)
-    if found is None:
-        return None
-    rows, rank = found
-    shape = node.shape()
-    return _replaced(node, rows.reshape(-1), int(np.prod(shape[:rank])), list(shape[rank:]))
-
-
-def _scatter_elements(node: Node) -> relax.Expr | None:
-    """Data with elements replaced, likewise."""
-    if not node.is_static() or node.attrs.get("reduction", b"none") != b"none":
-        return None
-    shape, axis = node.shape(), _axis(node)
-    positions = _positions(node, 1, np.array(shape[axis]))
-    if positions is None:
-        return None
-    places: list[Positions] = list(np.indices(positions.shape))
-    places[axis] = positions
-    flat = np.ravel_multi_index(places, shape)
-    return _replaced(node, flat.reshape(-1), int(np.prod(shape)), [])
-
-
-def _replaced(node: Node, rows: Positions, count: int, rest: list[int]) -> relax.Expr:
-    source = np.arange(count)
-    source[rows] = count + np.arange(rows.size)
-    data = node.emit(relax.op.reshape(node.inputs[0], [count, *rest]))
-    updates = node.emit(relax.op.reshape(node.inputs[2], [rows.size, *rest]))
-    both = node.emit(relax.op.concat([data, updates], axis=0))
-    return relax.op.reshape(_take(node, both, source, 0), node.shape())
 
 
 def pad_by_position(node: Node, before: list[int], after: list[int], mode: str) -> relax.Expr | None:
@@ -135,7 +102,7 @@ def pad_by_position(node: Node, before: list[int], after: list[int], mode: str) 
     for low, high, axis in zip(before, after, axes, strict=True):
         if low or high:
             positions: Positions = np.pad(np.arange(shape[axis]), (low, high), mode)  # type: ignore[call-overload]
-            data = _take(node, data, positions, axis)
+            data = taken(node, data, positions, axis)
     return data
 
 
@@ -167,8 +134,5 @@ CONVERTERS: dict[str, Converter] = {
     "Gather": _gather,
     "GatherElements": _gather_elements,
     "GatherND": _gather_nd,
-    "ScatterND": _scatter_nd,
-    "ScatterElements": _scatter_elements,
-    "Scatter": _scatter_elements,
     "ReverseSequence": _reverse_sequence,
 }

@@ -1,0 +1,40 @@
+"""Reductions of a whole tensor to a single number, which lie across partitions, against NumPy."""
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from tests.codegen.test_products import run_on_core
+
+_NUMPY = {"ReduceMax": np.max, "ReduceMin": np.min, "ReduceProd": np.prod}
+
+
+@pytest.mark.parametrize("op", _NUMPY)
+@pytest.mark.parametrize(
+    "shape", [(7,), (128,), (1000,), (60000,), (1, 5, 1), (3, 1, 300), (240, 250), (2, 3, 4, 5), (2, 3, 4, 5, 6), (2,) * 8]
+)
+@pytest.mark.parametrize("target", ["neuron", "neuron/inf2"])
+def test_one_number(op: str, shape: tuple[int, ...], target: str) -> None:
+    """Tensors of up to 65536 elements stay float32; a product of n factors is off by n / 2 units at most."""
+    x = np.random.default_rng(len(shape)).uniform(0.99, 1.01, shape).astype(np.float32)
+    nodes = [
+        helper.make_node("Neg", ["x"], ["n"], name="neg"),
+        helper.make_node(op, ["n"], ["r"], name="reduce", keepdims=0),
+        helper.make_node("Mul", ["r", "n"], ["y"], name="mul"),
+    ]
+    found = run_on_core(nodes, {"x": x}, {}, target)
+    wanted = _NUMPY[op](-x.astype(np.float64)) * -x.astype(np.float64)
+    units = x.size if op == "ReduceProd" else 1
+    np.testing.assert_allclose(found, wanted, rtol=units * 2.0**-24)
+
+
+def test_integers() -> None:
+    """The same of a dtype that is exact in float32; the number is compared with every element."""
+    x = np.random.default_rng(0).integers(-100, 100, (30, 40)).astype(np.float32)
+    nodes = [
+        helper.make_node("Cast", ["x"], ["i"], name="cast", to=3),
+        helper.make_node("ReduceMax", ["i"], ["m"], name="reduce", keepdims=0),
+        helper.make_node("Equal", ["i", "m"], ["e"], name="equal"),
+        helper.make_node("Cast", ["e"], ["y"], name="back", to=1),
+    ]
+    np.testing.assert_array_equal(run_on_core(nodes, {"x": x}, {}), x == x.max())

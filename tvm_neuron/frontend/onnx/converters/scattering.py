@@ -1,0 +1,93 @@
+"""ScatterND and ScatterElements at indices known at import: gathers from the data and the updates."""
+
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import numpy as np
+from tvm import relax
+
+from tvm_neuron.frontend.onnx.converters.converter import Converter, Node
+from tvm_neuron.frontend.onnx.converters.indexing import Positions, axis_of, flat_rows, positions_of, taken
+
+_MOST_ROUNDS = 16
+_REDUCTIONS: dict[bytes, tuple[Callable[[Any, Any], relax.Expr], float]] = {
+    b"add": (relax.op.add, 0.0),
+    b"mul": (relax.op.multiply, 1.0),
+    b"max": (relax.op.maximum, -inf),
+    b"min": (relax.op.minimum, inf),
+}
+"""How an update is combined with what lies there, and what leaves that as it is."""
+
+
+def _scatter_nd(node: Node) -> relax.Expr | None:
+    """Slices of the data replaced by updates, or combined with them."""
+    found = flat_rows(node) if node.is_static() else None
+    if found is None:
+        return None
+    rows, rank = found
+    shape = node.shape()
+    return _scattered(node, rows.reshape(-1), int(np.prod(shape[:rank])), list(shape[rank:]))
+
+
+def _scatter_elements(node: Node) -> relax.Expr | None:
+    """Elements of the data, likewise."""
+    if not node.is_static():
+        return None
+    shape, axis = node.shape(), axis_of(node)
+    positions = positions_of(node, 1, np.array(shape[axis]))
+    if positions is None:
+        return None
+    places: list[Positions] = list(np.indices(positions.shape))
+    places[axis] = positions
+    flat = np.ravel_multi_index(places, shape)
+    return _scattered(node, flat.reshape(-1), int(np.prod(shape)), [])
+
+
+def _scattered(node: Node, rows: Positions, count: int, rest: list[int]) -> relax.Expr | None:
+    """Data of `count` rows with one update for each of `rows`."""
+    reduction = node.attrs.get("reduction", b"none")
+    data = node.emit(relax.op.reshape(node.inputs[0], [count, *rest]))
+    updates = node.emit(relax.op.reshape(node.inputs[2], [rows.size, *rest]))
+    if reduction == b"none":
+        source = np.arange(count)
+        source[rows] = count + np.arange(rows.size)  # the last update counts
+        both = node.emit(relax.op.concat([data, updates], axis=0))
+        return relax.op.reshape(taken(node, both, source, 0), node.shape())
+    rounds = _rounds(rows, count)
+    if len(rounds) > _MOST_ROUNDS:
+        return None
+    combine, neutral = _REDUCTIONS[reduction]
+    unchanged = relax.const(np.full([1, *rest], _of_dtype(neutral, node.dtype())), node.dtype())
+    both = node.emit(relax.op.concat([updates, unchanged], axis=0))
+    for source in rounds:
+        data = node.emit(combine(data, taken(node, both, source, 0)))
+    return relax.op.reshape(data, node.shape())
+
+
+def _rounds(rows: Positions, count: int) -> list[Positions]:
+    """For each row the update to combine with, one after the other; `rows.size` for none."""
+    rounds: list[Positions] = []
+    used = np.zeros(count, np.int64)
+    for update, row in enumerate(rows.tolist()):
+        if used[row] == len(rounds):
+            rounds.append(np.full(count, rows.size))
+        rounds[used[row]][row] = update
+        used[row] += 1
+    return rounds
+
+
+def _of_dtype(value: float, dtype: str) -> float | int:
+    """The value, or for infinities of integers their limit."""
+    if not dtype.startswith(("int", "uint")):
+        return value
+    if np.isfinite(value):
+        return int(value)
+    return int(np.iinfo(dtype).max if value > 0 else np.iinfo(dtype).min)
+
+
+CONVERTERS: dict[str, Converter] = {
+    "ScatterND": _scatter_nd,
+    "ScatterElements": _scatter_elements,
+    "Scatter": _scatter_elements,
+}
