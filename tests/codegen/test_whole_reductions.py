@@ -11,7 +11,8 @@ _NUMPY = {"ReduceMax": np.max, "ReduceMin": np.min, "ReduceProd": np.prod}
 
 @pytest.mark.parametrize("op", _NUMPY)
 @pytest.mark.parametrize(
-    "shape", [(7,), (128,), (1000,), (60000,), (1, 5, 1), (3, 1, 300), (240, 250), (2, 3, 4, 5), (2, 3, 4, 5, 6), (2,) * 8]
+    "shape",
+    [(7,), (128,), (1000,), (60000,), (1, 5, 1), (3, 1, 300), (240, 250), (2, 3, 4, 5), (2, 3, 4, 5, 6), (2,) * 8],
 )
 @pytest.mark.parametrize("target", ["neuron", "neuron/inf2"])
 def test_one_number(op: str, shape: tuple[int, ...], target: str) -> None:
