@@ -1,24 +1,30 @@
 """One network over several cores: the bits of one core, weights that stay, and numbers of the report that agree."""
 
+import contextlib
+import io
+import re
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 import tvm
+from rich.console import Console
 
 from tests.codegen.random_networks import RandomNetwork
 from tests.codegen.transformers import Encoder
+from tests.docs.markdown import blocks
 from tests.onnx_models import Arrays
 from tests.stages.networks import images, small_network
 from tests.stages.test_small_memory import shrunk
 from tvm_neuron import neff, relay, runtime
 from tvm_neuron.build import BuildOptions
+from tvm_neuron.cli.main import main
 from tvm_neuron.errors import NeffError, OptionError
 from tvm_neuron.hw import load_device, load_instance
 from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.neff import Pipeline
-from tvm_neuron.profile import make_report
+from tvm_neuron.profile import make_report, render
 from tvm_neuron.sim import Cores
 
 
@@ -138,3 +144,41 @@ def test_the_library_runs_it() -> None:
 def test_every_instance_holds_cores() -> None:
     assert load_instance("", load_device("inf1")).cores == 64
     assert load_instance("inf2.24xlarge", load_device("inf2")).cores == 12
+
+
+def test_the_example_of_the_documentation(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(small_network(), tmp_path / "model.onnx")
+    (block,) = [block for block in blocks("docs/pipeline.md") if block.mark == "python"]
+    with contextlib.chdir(tmp_path):
+        exec(compile(block.text, "docs/pipeline.md", "exec"), {"__name__": "__main__"})
+    said = capsys.readouterr().out
+    assert re.search(r"inputs/s, [\d.]+ us each, limited by core \d\ncore 0: .*\ncore 1: ", said)
+
+
+def test_the_table_of_the_report_says_how_many_cores_would_hold_all_weights(tmp_path: Any) -> None:
+    pipeline = compiled(small_network(channels=256), shrunk(tmp_path, "inf1", 20), 2, "inf1.xlarge")
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(render(make_report((), [pipeline])))
+    said = " ".join(console.export_text().split())
+    assert re.search(r"weights partly cached \(about \d+ cores would hold all\)", said)
+    assert "Pipeline neuron_0 on inf1.xlarge: " in said
+
+
+def test_on_the_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    model, out = tmp_path / "model.onnx", tmp_path / "model.neff"
+    onnx.save(small_network(), model)
+    np.savez(tmp_path / "x.npz", **images())
+    assert main(["compile", str(model), "--num-neuroncores", "3", "--output", str(out), "--cache", "off"]) == 0
+    assert main(["run", str(out), "--input", str(tmp_path / "x.npz"), "--output", str(tmp_path / "y.npz")]) == 0
+    executor = relay.build(*relay.frontend.from_onnx(model)[:1], target="neuron")["default"](tvm.cpu())
+    executor.run(**images())
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npz")["y"], executor.get_output(0).numpy())
+    capsys.readouterr()
+    assert main(["report", str(out)]) == 0
+    assert "inputs a second" in capsys.readouterr().out
+    assert main(["info", str(out), "--core", "2"]) == 0
+    assert "neuron_0.2" in capsys.readouterr().out
+    assert main(["info", str(out), "--core", "3"]) == 1
+    assert "has no core 3: its cores are 0 to 2" in capsys.readouterr().err
+    assert main(["report", str(out), "--timeline", str(tmp_path / "t.json")]) == 1
+    assert "--timeline takes a .neff of one core" in capsys.readouterr().err

@@ -51,6 +51,13 @@ class PipelineUse:
         return _US_PER_S / self.interval_us if self.interval_us else 0.0
 
     @property
+    def cores_for_all_weights(self) -> int:
+        """About how many cores hold all weights, if each holds as much as the fullest does."""
+        most = max(stage.kept_bytes for stage in self.stages)
+        total = sum(stage.kept_bytes + stage.streamed_bytes for stage in self.stages)
+        return -(-total // most) if most else 0
+
+    @property
     def is_cached(self) -> bool:
         """Whether all weights stay in SBUF."""
         return not any(stage.streamed_bytes for stage in self.stages)

@@ -75,10 +75,11 @@ def _engines(report: Report) -> Table:
 
 
 def _pipeline(use: PipelineUse) -> Table:
+    partly = f"partly cached (about {use.cores_for_all_weights} cores would hold all)"
     title = (
         f"Pipeline {use.name} on {use.instance}: {use.inputs_per_second:,.0f} inputs a second, one every "
         f"{use.interval_us:,.1f} us (limit: {use.limit}); latency {use.latency_us:,.1f} us, {use.link_us:,.1f} of them "
-        f"on links; loaded in {use.load_us:,.1f} us; weights {'cached' if use.is_cached else 'partly cached'}"
+        f"on links; loaded in {use.load_us:,.1f} us; weights {'cached' if use.is_cached else partly}"
     )
     columns = ("core>", "chip>", "us>", "at work>", "weights kept MB>", "streamed MB>", "sent MB>", "from", "to")
     table = _table(title, *columns)
