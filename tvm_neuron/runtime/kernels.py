@@ -21,6 +21,8 @@ from tvm_neuron.sim.blas import one_thread
 
 _MANY_PRODUCTS = 1 << 24
 """From here on, one thread takes so long (about 0.3 ms) that handing out parts is worth it."""
+_PIECES = 2
+"""How many pieces a thread gets of a product: with more, the next one can take over from one that is late."""
 _PATCH_BYTES = 1 << 20
 """Operands of a convolution are laid out for BLAS in pieces of this size, which stay in a core's cache."""
 
@@ -39,7 +41,7 @@ def matmul(a: tvm.runtime.Tensor, b: tvm.runtime.Tensor, out: tvm.runtime.Tensor
 
     with one_thread():
         if is_split:
-            _share_out(part, _slices(len(x), min(_threads(), len(x))))
+            _share_out(part, _slices(len(x), min(_PIECES * _threads(), len(x))))
         else:
             np.matmul(x, y, out=z)
 
@@ -101,8 +103,18 @@ def _slices(length: int, parts: int) -> list[slice]:
 
 
 def _share_out(part: Callable[[Any], None], tasks: Iterable[Any]) -> None:
-    for _ in _pool().map(part, tasks):
-        pass
+    """Every thread takes the next task when it is done; this one does what no other has begun."""
+    waiting = iter(list(tasks))
+
+    def work() -> None:
+        for task in waiting:
+            part(task)
+
+    helpers = [_pool().submit(work) for _ in range(_threads() - 1)]
+    work()
+    for helper in helpers:
+        if not helper.cancel():
+            helper.result()
 
 
 @cache
