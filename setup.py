@@ -67,7 +67,7 @@ setup(
     ext_modules=[
         Extension(
             "tvm_neuron.runtime.libneuron_module",
-            ["tvm_neuron/runtime/neuron_module.cc"],
+            ["tvm_neuron/runtime/neuron_module.cc", "tvm_neuron/runtime/parallel.cc"],
             libraries=["tvm_ffi"],
             extra_compile_args=["-std=c++17", "-O2", "-fvisibility=hidden", "-g0"],
         )

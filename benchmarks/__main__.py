@@ -8,7 +8,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import compile_time, machine, networks, run_time
+from benchmarks import compile_time, cpu_parts, machine, networks, run_time
 from benchmarks.publish import ROOT, replace_block
 from benchmarks.row import Row
 from benchmarks.table import CONSOLE, show, show_modelled
@@ -24,13 +24,19 @@ def main() -> None:
         for script in (compile_time, run_time):
             on_stage(script.__name__.partition(".")[2])
             rows += script.measure(options.repeats) if options.repeats else script.measure()
+        on_stage("CPU parts")
+        on_cpu = cpu_parts.measure(options.repeats) if options.repeats else cpu_parts.measure()
     show(rows, facts)
     measured = CONSOLE.export_text()
+    show(on_cpu, facts)
+    cpu_table = CONSOLE.export_text()
     modelled = show_modelled(networks.measure()) if options.all or options.publish else []
     if options.publish:
         replace_block("BENCHMARKS.md", "measured", measured)
+        replace_block("BENCHMARKS.md", "cpu parts", cpu_table)
         replace_block("BENCHMARKS.md", "modelled", CONSOLE.export_text())
         replace_block("README.md", "demo", _demo())
+    rows += on_cpu
     taken = {"date": time.strftime("%Y-%m-%d"), "machine": facts}
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(

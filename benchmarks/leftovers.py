@@ -14,16 +14,21 @@ _node = helper.make_node
 
 @dataclass(frozen=True)
 class Leftover:
-    """A model whose operators are all measured on the CPU, and inputs for it."""
+    """A model whose operators are all measured on the CPU, and inputs for it.
+
+    `computes`: it spends its time on arithmetic in loops, not on moving data or in BLAS.
+    """
 
     what: str
     model: onnx.ModelProto
     inputs: Arrays
+    computes: bool = False
 
 
 def _leftover(
-    what: str, nodes: Sequence[NodeProto], inputs: Arrays, constants: Arrays | None = None, results: str = "y"
-) -> Leftover:
+    what: str, nodes: Sequence[NodeProto], inputs: Arrays, constants: Arrays | None = None, results: str = "y",
+    computes: bool = False,
+) -> Leftover:  # fmt: skip
     values = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
         for name, array in inputs.items()
@@ -33,7 +38,7 @@ def _leftover(
     graph = helper.make_graph(nodes, "leftover", values, outputs, kept)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
     inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True)
-    return Leftover(what, inferred, inputs)
+    return Leftover(what, inferred, inputs, computes)
 
 
 def _floats(*shape: int) -> NDArray[np.float32]:
@@ -100,7 +105,7 @@ def boxes_of_yolo() -> Leftover:
         _node("Mul", ["classes", "object"], ["scores"]),
         _node("Concat", ["low", "high", "scores"], ["y"], axis=2),
     ]  # fmt: skip
-    return _leftover("Boxes of YOLOv5, 25200x85", nodes, {"x": _floats(1, 25200, 85)}, constants)
+    return _leftover("Boxes of YOLOv5, 25200x85", nodes, {"x": _floats(1, 25200, 85)}, constants, computes=True)
 
 
 def boxes_of_ssd() -> Leftover:
@@ -149,13 +154,14 @@ def arg_max() -> Leftover:
 
 def softmax() -> Leftover:
     """Of attention."""
-    return _leftover("Softmax, 12x128x128", [_node("Softmax", ["x"], ["y"])], {"x": _floats(1, 12, 128, 128)})
+    return _leftover("Softmax, 12x128x128", [_node("Softmax", ["x"], ["y"])], {"x": _floats(1, 12, 128, 128)},
+                     computes=True)  # fmt: skip
 
 
 def layer_norm() -> Leftover:
     """BERT's, 8 sentences."""
     return _leftover("LayerNormalization, 1024x768", [_node("LayerNormalization", ["x", "g", "b"], ["y"])],
-                     {"x": _floats(8, 128, 768)}, {"g": _floats(768), "b": _floats(768)})  # fmt: skip
+                     {"x": _floats(8, 128, 768)}, {"g": _floats(768), "b": _floats(768)}, computes=True)  # fmt: skip
 
 
 def matmul() -> Leftover:

@@ -28,7 +28,7 @@ def test_matmul(
     left: tuple[int, ...], right: tuple[int, ...], result: tuple[int, ...], limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernels, "_MANY_PRODUCTS", limit)
-    monkeypatch.setattr(kernels, "_threads", lambda: 2)
+    monkeypatch.setattr(kernels, "threads", lambda: 2)
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(shape, dtype=np.float32) for shape in (left, right))
     out = tvm.runtime.tensor(np.full(result, np.nan, np.float32))
@@ -79,7 +79,7 @@ def test_convolve(
 ) -> None:  # fmt: skip
     for name, limit in zip(("_MANY_PRODUCTS", "_PATCH_BYTES"), limits, strict=True):
         monkeypatch.setattr(kernels, name, limit)
-    monkeypatch.setattr(kernels, "_threads", lambda: 2)
+    monkeypatch.setattr(kernels, "threads", lambda: 2)
     rng = np.random.default_rng(1)
     x, w = (rng.standard_normal(shape, dtype=np.float32) for shape in (data, weight))
     wanted = convolved(x.astype(float), w.astype(float), strides, dilations, pads)

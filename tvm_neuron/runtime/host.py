@@ -12,6 +12,8 @@ _V4 = _V3 | frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"
 BASELINE = "baseline"
 """Instructions that every processor of the architecture has."""
 
+_THREADS = ("TVM_NUM_THREADS", "OMP_NUM_THREADS")
+
 LEVELS = {BASELINE: frozenset[str](), "x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}
 """The levels of the x86-64 psABI, and what each needs in the names of /proc/cpuinfo."""
 
@@ -33,14 +35,20 @@ def check_level(level: str) -> None:
 
 
 def use_all_cores() -> None:
-    """Let TVM use a thread for each core that this process may run on.
+    """Let CPU parts use a thread for each core that this process may run on.
 
-    TVM counts half of the processors as hyperthreads, also where they are none. TVM_NUM_THREADS and OMP_NUM_THREADS,
-    which TVM reads, win over this.
+    TVM would count half of the processors as hyperthreads, also where they are none. TVM_NUM_THREADS and
+    OMP_NUM_THREADS, which TVM reads, win over this.
     """
     cores = _cores()
-    if cores and not {"TVM_NUM_THREADS", "OMP_NUM_THREADS"} & set(os.environ):
-        os.environ["TVM_NUM_THREADS"] = str(cores)
+    if cores and not set(_THREADS) & set(os.environ):
+        os.environ[_THREADS[0]] = str(cores)
+
+
+def threads() -> int:
+    """On how many threads CPU parts run."""
+    given = [os.environ[name] for name in _THREADS if os.environ.get(name, "").isdigit()]
+    return max(1, int(given[0]) if given else os.cpu_count() or 1)
 
 
 def _cores() -> int:

@@ -1,7 +1,7 @@
 """Functions that compiled CPU parts call; registered under `tvm_neuron.runtime.<name>`.
 
 BLAS's own threads spin while they wait for each other, which takes many times as long as soon as anything else runs on
-their cores. So each product runs on one thread, and parts are shared out to as many threads as TVM uses.
+their cores. So each product runs on one thread, and parts are shared out to as many threads as parallel loops use.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import tvm
-import tvm_ffi
 from numpy.typing import NDArray
 
+from tvm_neuron.runtime.host import threads
 from tvm_neuron.runtime.tensors import as_numpy
 from tvm_neuron.sim.blas import one_thread
 
@@ -41,7 +41,7 @@ def matmul(a: tvm.runtime.Tensor, b: tvm.runtime.Tensor, out: tvm.runtime.Tensor
 
     with one_thread():
         if is_split:
-            _share_out(part, _slices(len(x), min(_PIECES * _threads(), len(x))))
+            _share_out(part, _slices(len(x), min(_PIECES * threads(), len(x))))
         else:
             np.matmul(x, y, out=z)
 
@@ -67,7 +67,7 @@ def convolve(
     inner = prod(z.shape[3:])
     count = max(1, -(-z.shape[2] * kernels.shape[2] * inner * x.itemsize // _PATCH_BYTES))
     is_split = z.size * kernels.shape[2] >= _MANY_PRODUCTS
-    rows = _slices(z.shape[2], min(max(count, _threads() if is_split else 1), z.shape[2]))
+    rows = _slices(z.shape[2], min(max(count, threads() if is_split else 1), z.shape[2]))
 
     def part(task: tuple[int, int, slice]) -> None:
         image, group, piece = task
@@ -110,7 +110,7 @@ def _share_out(part: Callable[[Any], None], tasks: Iterable[Any]) -> None:
         for task in waiting:
             part(task)
 
-    helpers = [_pool().submit(work) for _ in range(_threads() - 1)]
+    helpers = [_pool().submit(work) for _ in range(threads() - 1)]
     work()
     for helper in helpers:
         if not helper.cancel():
@@ -118,10 +118,5 @@ def _share_out(part: Callable[[Any], None], tasks: Iterable[Any]) -> None:
 
 
 @cache
-def _threads() -> int:
-    return int(tvm_ffi.get_global_func("runtime.NumThreads")())
-
-
-@cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_threads(), "tvm_neuron")
+    return ThreadPoolExecutor(threads(), "tvm_neuron")
