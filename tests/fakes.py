@@ -70,7 +70,7 @@ def install(patch: pytest.MonkeyPatch) -> None:
     """Put the stand-ins where the runtime and the code generator look."""
     function = SimpleNamespace(compile_function=compile_function, can_schedule=lambda *_: Match())
     patch.setattr(tvm_neuron.codegen, "function", function, raising=False)
-    patch.setattr(program, "neff", SimpleNamespace(read_pipeline=read))
+    patch.setattr(program, "shared", SimpleNamespace(read=read))
     patch.setattr(program, "sim", SimpleNamespace(Cores=Cores))
 
 

@@ -23,10 +23,13 @@ from tvm_neuron.runtime.host import BASELINE
 
 __all__ = ["BuildOptions", "build", "build_options", "lower", "placed"]
 
+
 def build(
-    mod: tvm.IRModule, params: Params | None = None, options: BuildOptions | None = None
+    mod: tvm.IRModule, params: Params | None = None, options: BuildOptions | None = None, prefix: str = ""
 ) -> tvm.runtime.Executable:
     """Compile a Relax module to an executable for Relax's virtual machine.
+
+    `prefix` begins the names of its CPU kernels, so that one library can hold several.
 
     Raises ModelError (bad params), PlacementError (`must_compile`), DeviceError (unknown device), CompileError.
     """
@@ -35,7 +38,7 @@ def build(
     with _naming_stages(options) as options, host:
         mod = lower(mod, params, options)
         options.on_stage("link")
-        return relax.build(mod, host, relax_pipeline=None)
+        return relax.build(cpu.with_prefix(mod, prefix) if prefix else mod, host, relax_pipeline=None)
 
 
 def _host(options: BuildOptions) -> tvm.target.Target:

@@ -82,7 +82,7 @@ def test_a_program_is_read_once_and_writes_in_place(monkeypatch: pytest.MonkeyPa
             assert inputs["a"].dtype == ml_dtypes.bfloat16
             return {"b": inputs["a"].astype("float32") * 2}
 
-    monkeypatch.setattr(program, "neff", SimpleNamespace(read_pipeline=read))
+    monkeypatch.setattr(program, "shared", SimpleNamespace(read=read))
     monkeypatch.setattr(program, "sim", SimpleNamespace(Cores=Doubler))
     function = make_module({"p": b"neff"})["p"]
     a, b = tvm.runtime.tensor(np.full(shape, 1.5, "float32")), tvm.runtime.empty(shape, "float32")

@@ -20,7 +20,7 @@ from tvm_neuron.neff import core_names
 from tvm_neuron.partition import Refusal, Verdict
 from tvm_neuron.partition.constraints import IsConstant
 from tvm_neuron.partition.plan import CanSchedule
-from tvm_neuron.runtime import MANIFEST_ENTRY, make_module
+from tvm_neuron.runtime import MANIFEST_ENTRY, make_module, shared
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,19 @@ class Compilation:
 
 
 _current: ContextVar[Compilation | None] = ContextVar("tvm_neuron_compilation", default=None)
+
+
+_shared: ContextVar[dict[str, bytes] | None] = ContextVar("tvm_neuron_shared_weights", default=None)
+
+
+@contextmanager
+def sharing_weights(entries: dict[str, bytes]) -> Iterator[None]:
+    """NEFFs compiled inside the `with` block have their weights in `entries`, which their library must hold."""
+    token = _shared.set(entries)
+    try:
+        yield
+    finally:
+        _shared.reset(token)
 
 
 @contextmanager
@@ -65,7 +78,9 @@ def compile_subgraphs(functions: Sequence[relax.Function], _options: Any, _const
     for number, func in enumerate(functions, 1):
         symbol = str(func.attrs["global_symbol"])
         current.options.on_stage(f"compile {symbol}, {number} of {len(functions)}")
-        entries[symbol] = _compile(func, symbol, device, current.options)
+        data = _compile(func, symbol, device, current.options)
+        apart = _shared.get()
+        entries[symbol] = data if apart is None else shared.outline(data, apart)
     if current.options.pipeline_cores > 1:
         _check_cores(entries.values(), current.options.pipeline_cores)
     entries[MANIFEST_ENTRY] = encode_manifest(current.manifest | {"subgraphs": sorted(entries)})

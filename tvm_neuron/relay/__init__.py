@@ -5,9 +5,9 @@ and brings back `tvm.nd` and `tvm.device("neuron")`, so that a Relay-era script 
 """
 
 from tvm_neuron.relay import compatibility, frontend, graph_executor
-from tvm_neuron.relay.build_module import build
+from tvm_neuron.relay.build_module import build, build_buckets
 from tvm_neuron.relay.factory import ExecutorFactory
 
-__all__ = ["ExecutorFactory", "build", "frontend", "graph_executor"]
+__all__ = ["ExecutorFactory", "build", "build_buckets", "frontend", "graph_executor"]
 
 compatibility.install()

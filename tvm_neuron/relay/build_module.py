@@ -1,6 +1,6 @@
 """`relay.build`: from a module and its weights to a library."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, TypeAlias
 
@@ -8,12 +8,15 @@ import numpy as np
 import tvm
 
 from tvm_neuron import build as compiler
-from tvm_neuron.errors import ModelError
+from tvm_neuron.codegen import byoc
+from tvm_neuron.errors import ModelError, OptionError
 from tvm_neuron.relay.factory import ExecutorFactory
 from tvm_neuron.runtime import FACTORY_ENTRY, make_module
 
 TargetLike: TypeAlias = Any
 """A tag, a dictionary made from one, or a `tvm.target.Target`."""
+
+Params: TypeAlias = Mapping[str, tvm.runtime.Tensor | np.ndarray]
 
 _TARGETS = "use 'neuron' or 'neuron/' with inf1, inf2 or trn1"
 
@@ -26,7 +29,7 @@ def build(
     runtime: Any = None,
     workspace_memory_pools: Any = None,
     constant_memory_pools: Any = None,
-    params: Mapping[str, tvm.runtime.Tensor | np.ndarray] | None = None,
+    params: Params | None = None,
     mod_name: str = "default",
     *,
     options: compiler.BuildOptions | None = None,
@@ -41,14 +44,69 @@ def build(
     """
     if not isinstance(ir_mod, tvm.IRModule):
         raise ModelError(f"relay.build takes the module of (mod, params) = from_onnx(...), got {type(ir_mod).__name__}")
-    chosen = _as_target(target)
-    with compiler.build_options(options) if options is not None else nullcontext():
-        wanted = compiler.options_of_target(chosen)
-    weights = {name: _as_tensor(value) for name, value in (params or {}).items()}
-    executable = compiler.build(ir_mod, weights, wanted)
+    chosen, wanted = _wishes(target, options)
+    executable = compiler.build(ir_mod, _weights(params), wanted)
     root = make_module({FACTORY_ENTRY: mod_name.encode()})
     root.import_module(executable.mod)
     return ExecutorFactory(_without_weights(ir_mod), chosen, root, mod_name)
+
+
+def build_buckets(
+    imported: Sequence[tuple[tvm.IRModule, Params | None]],
+    target: TargetLike | None = "neuron",
+    mod_name: str = "default",
+    *,
+    options: compiler.BuildOptions | None = None,
+) -> ExecutorFactory:
+    """Compile several imports of one model, each with shapes of its own, into one library that chooses at run time.
+
+    `imported` are what `from_onnx` returned for the batch sizes or sequence lengths. Weights that the programs lay out
+    alike are in the library once. The executor takes the shapes of any bucket; with `dynamic_batch` also any number of
+    rows, for which it takes the smallest bucket that holds them.
+
+    Raises OptionError: there is no import, two have the same shapes, or their inputs differ in name, dtype or rank; and
+    what `build` raises.
+    """
+    chosen, wanted = _wishes(target, options)
+    _check_buckets([mod for mod, _ in imported])
+    weights: dict[str, bytes] = {}
+    with byoc.sharing_weights(weights):
+        executables = [
+            compiler.build(mod, _weights(params), wanted, prefix=f"bucket{number}_")
+            for number, (mod, params) in enumerate(imported)
+        ]
+    root = make_module({FACTORY_ENTRY: mod_name.encode()} | weights)
+    for executable in executables:
+        root.import_module(executable.mod)
+    return ExecutorFactory(_without_weights(imported[0][0]), chosen, root, mod_name)
+
+
+def _wishes(
+    target: TargetLike | None, options: compiler.BuildOptions | None
+) -> tuple[tvm.target.Target, compiler.BuildOptions]:
+    chosen = _as_target(target)
+    with compiler.build_options(options) if options is not None else nullcontext():
+        return chosen, compiler.options_of_target(chosen)
+
+
+def _weights(params: Params | None) -> dict[str, tvm.runtime.Tensor]:
+    return {name: _as_tensor(value) for name, value in (params or {}).items()}
+
+
+def _check_buckets(mods: Sequence[tvm.IRModule]) -> None:
+    kinds, shapes = [], []
+    for mod in mods:
+        main = mod["main"]
+        count = int(main.attrs.get("num_input", len(main.params)))
+        inputs = main.params[:count]
+        kinds.append([(var.name, str(var.ty.dtype), int(var.ty.ndim)) for var in inputs])
+        shapes.append(str([list(var.ty.shape) for var in inputs]))
+    if not mods:
+        raise OptionError("build_buckets needs at least one import of the model")
+    if len(set(shapes)) < len(shapes):
+        raise OptionError(f"two buckets have the same shapes: {', '.join(shapes)}")
+    if any(kind != kinds[0] for kind in kinds):
+        raise OptionError(f"buckets must be imports of one model, but their inputs are {kinds}")
 
 
 def _without_weights(mod: tvm.IRModule) -> tvm.IRModule:

@@ -7,6 +7,7 @@ from typing import Any
 import tvm
 
 from tvm_neuron.errors import NeuronError
+from tvm_neuron.runtime import shared
 from tvm_neuron.runtime.library import FACTORY_ENTRY, MANIFEST_ENTRY, entry, entry_names
 
 Library = Any
@@ -16,19 +17,23 @@ Library = Any
 def manifest(library: Library) -> dict[str, Any]:
     """The manifest of `library`: compiler, options, device, placement, subgraphs, inputs and outputs.
 
+    Of a library with several buckets, that of the first; see `virtual_machines`.
+
     Raises NeuronError when the library was not compiled by tvm_neuron.
     """
-    for module in _neuron_modules(library):
+    for module in _neuron_modules(virtual_machines(library)[0]):
         if MANIFEST_ENTRY in entry_names(module):
             return json.loads(entry(module, MANIFEST_ENTRY))
     raise NeuronError("this library holds no Neuron manifest: it was not compiled for target 'neuron'")
 
 
 def neffs(library: Library) -> dict[str, bytes]:
-    """The NEFF of each Neuron subgraph by its symbol, in the order in which they run."""
-    found: dict[str, bytes] = {}
-    for module in _neuron_modules(library):
-        found |= {name: entry(module, name) for name in entry_names(module) if not name.startswith("__")}
+    """The NEFF of each Neuron subgraph by its symbol, in the order in which they run; of the first bucket."""
+    root, found = root_module(library), dict[str, bytes]()
+    if root.kind == "neuron":
+        shared.offer(entry_names(root), lambda name: entry(root, name))
+    for module in _neuron_modules(virtual_machines(library)[0]):
+        found |= {name: shared.whole(entry(module, name)) for name in entry_names(module) if not name.startswith("__")}
     return dict(sorted(found.items(), key=lambda item: (len(item[0]), item[0])))
 
 
@@ -42,15 +47,18 @@ def root_module(library: Library) -> tvm.runtime.Module:
     return module
 
 
-def virtual_machine_module(library: Library) -> tvm.runtime.Module:
-    """The module that holds the code of Relax's virtual machine; what `relay.build` makes has a factory around it."""
+def virtual_machines(library: Library) -> list[tvm.runtime.Module]:
+    """The modules that hold code of Relax's virtual machine, one for each bucket, each a library of its own.
+
+    What `relay.build` makes has a factory around one, what `relay.build_buckets` makes around several.
+    """
     root = root_module(library)
     has_factory = root.kind == "neuron" and FACTORY_ENTRY in entry_names(root)
-    return root.imports[0] if has_factory else root
+    return list(root.imports) if has_factory else [root]
 
 
-def _neuron_modules(library: Library) -> Iterator[tvm.runtime.Module]:
-    pending = [root_module(library)]
+def _neuron_modules(module: tvm.runtime.Module) -> Iterator[tvm.runtime.Module]:
+    pending = [module]
     while pending:
         module = pending.pop(0)
         if module.kind == "neuron":

@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 import tvm
-import tvm_ffi
-from tvm import relax
 
 from tvm_neuron.errors import InputError
 from tvm_neuron.neff import TensorInfo, check_inputs
-from tvm_neuron.runtime.batches import batch_of, joined, parts, rows_of
-from tvm_neuron.runtime.contents import manifest
-from tvm_neuron.runtime.host import BASELINE, check_level
-from tvm_neuron.runtime.tensors import as_numpy, as_tensor, widened
+from tvm_neuron.runtime import shared
+from tvm_neuron.runtime.batches import rows_of
+from tvm_neuron.runtime.bucket import Bucket, for_rows
+from tvm_neuron.runtime.library import entry, entry_names
+from tvm_neuron.runtime.tensors import as_numpy, widened
 
 Value = Any
 """A TVM tensor, an array, a number or nested lists of numbers."""
@@ -23,23 +22,18 @@ Value = Any
 class Executor:
     """One library on one device: holds the inputs until `run`, and the outputs after it.
 
-    A library built with `dynamic_batch` takes any number of rows, the same for every input.
+    A library built with `dynamic_batch` takes any number of rows, the same for every input. One with several buckets
+    takes the shapes of each; what differs between them is -1 in `inputs` and `outputs`.
 
     Raises InputError from `set_input` (unknown name, wrong shape or dtype) and from `run` (an input is missing).
     """
 
-    def __init__(self, module: tvm.runtime.Module, name: str, device: tvm.runtime.Device) -> None:
-        """`module` is runnable: compiled by `Executable.jit`, or loaded from a file.
-
-        Raises HostError: its CPU parts were compiled for a processor that has more than this machine's.
-        """
-        described = manifest(module)
-        check_level(described["options"].get("host_cpu", BASELINE))
+    def __init__(self, modules: Sequence[tvm.runtime.Module], name: str, device: tvm.runtime.Device) -> None:
+        """`modules` are those of the buckets; see `Bucket`."""
         self.name = name
-        self.inputs = _infos(described["inputs"])
-        self.outputs = _infos(described["outputs"])
-        self._machine = relax.VirtualMachine(module, device)
-        self._batch = batch_of(self.inputs) if described["options"].get("dynamic_batch") else None
+        self._buckets = sorted((Bucket(module, device) for module in modules), key=lambda bucket: bucket.elems)
+        self.inputs = _common([bucket.inputs for bucket in self._buckets])
+        self.outputs = _common([bucket.outputs for bucket in self._buckets])
         self._values: dict[str, tvm.runtime.Tensor] = {}
         self._results: list[tvm.runtime.Tensor] = []
 
@@ -60,26 +54,21 @@ class Executor:
         """Set the inputs given by keyword, and run."""
         self.set_inputs(values)
         arrays = {name: as_numpy(value) for name, value in self._values.items()}
-        if self._batch is not None and len(arrays) == len(self.inputs):
-            rows = rows_of(self.inputs, arrays)
-            if rows != self._batch:
-                self._results = self._run_parts(arrays, rows, self._batch)
-                return
-        check_inputs(self.inputs, arrays)
-        self._results = self._call(self._values)
+        check_inputs(self._shaped(arrays), arrays)
+        exact = next((bucket for bucket in self._buckets if bucket.fits(arrays)), None)
+        if exact is not None:
+            self._results = exact.run(self._values)
+            return
+        able = [each for each in self._buckets if all(each.takes(name, array.shape) for name, array in arrays.items())]
+        if not able:
+            given = ", ".join(f"'{name}' {list(array.shape)}" for name, array in arrays.items())
+            raise InputError(f"no bucket of the library has all these shapes: {given}")
+        rows = rows_of(self.inputs, arrays)
+        self._results = for_rows(able, rows).run_rows(arrays, rows)
 
-    def _run_parts(self, arrays: Mapping[str, np.ndarray], rows: int, batch: int) -> list[tvm.runtime.Tensor]:
-        found, counts = [], []
-        for part, real in parts(arrays, rows, batch):
-            results = self._call({name: tvm.runtime.tensor(array) for name, array in part.items()})
-            found.append([as_numpy(result) for result in results])
-            counts.append(real)
-        return [tvm.runtime.tensor(array) for array in joined(found, counts)]
-
-    def _call(self, values: Mapping[str, tvm.runtime.Tensor]) -> list[tvm.runtime.Tensor]:
-        result = self._machine["main"](*(values[info.name] for info in self.inputs))
-        several = not isinstance(result, tvm.runtime.Tensor | tvm_ffi.Shape)
-        return [as_tensor(value) for value in (result if several else (result,))]
+    def _shaped(self, arrays: Mapping[str, np.ndarray]) -> list[TensorInfo]:
+        """The inputs with the shapes that are given, each of which fits a bucket."""
+        return [replace(i, shape=arrays[i.name].shape) if i.name in arrays else i for i in self.inputs]
 
     def get_input(self, key: str | int) -> tvm.runtime.Tensor:
         """The value that was set for an input."""
@@ -114,8 +103,8 @@ class Executor:
         if not is_array:  # numbers and lists have no dtype of their own
             array = array.astype(info.dtype)
         array = widened(array)
-        if self._batch is not None and array.ndim and array.shape[0]:
-            info = replace(info, shape=(array.shape[0], *info.shape[1:]))
+        if any(bucket.takes(info.name, array.shape) for bucket in self._buckets):
+            info = replace(info, shape=array.shape)
         check_inputs([info], {info.name: array})
         self._values[info.name] = tvm.runtime.tensor(array)
 
@@ -124,20 +113,28 @@ MakeExecutor = Callable[..., Executor]
 """Called with the device, or nothing for the CPU, whose memory holds inputs and outputs."""
 
 
-def _infos(rows: Sequence[Mapping[str, Any]]) -> tuple[TensorInfo, ...]:
-    return tuple(TensorInfo(row["name"], tuple(row["shape"]), row["dtype"]) for row in rows)
+def _common(buckets: Sequence[tuple[TensorInfo, ...]]) -> tuple[TensorInfo, ...]:
+    """The tensors that all buckets have; sizes that differ are -1."""
+    found = []
+    for infos in zip(*buckets, strict=True):
+        sizes = zip(*(info.shape for info in infos), strict=True)
+        shape = tuple(each[0] if len(set(each)) == 1 else -1 for each in sizes)
+        found.append(replace(infos[0], shape=shape))
+    return tuple(found)
 
 
 def factory(module: tvm.runtime.Module) -> MakeExecutor:
     """`device -> Executor` for a library's root module; registered as `tvm_neuron.runtime.factory`."""
-    return executors(module.imports[0])
+    shared.offer(entry_names(module), lambda name: entry(module, name))
+    return executors(module.imports)
 
 
-def executors(compiled: tvm.runtime.Module) -> MakeExecutor:
-    """Makes executors of the module that holds the virtual machine's code; they share it."""
-    executable = tvm.runtime.Executable(compiled)  # keeps what it links
+def executors(compiled: Sequence[tvm.runtime.Module]) -> MakeExecutor:
+    """Makes executors of the modules that hold the virtual machine's code, one for each bucket; they share it."""
+    executables = [tvm.runtime.Executable(module) for module in compiled]  # they keep what they link
 
     def create(*devices: tvm.runtime.Device) -> Executor:
-        return Executor(executable.jit(), "default", devices[0] if devices else tvm.cpu(0))
+        modules = [executable.jit() for executable in executables]
+        return Executor(modules, "default", devices[0] if devices else tvm.cpu(0))
 
     return create

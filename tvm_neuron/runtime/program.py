@@ -10,6 +10,7 @@ import tvm
 from tvm_neuron import neff, sim
 from tvm_neuron.errors import InputError
 from tvm_neuron.isa.dtypes import DTYPES
+from tvm_neuron.runtime import shared
 from tvm_neuron.runtime.integers import narrowed, widened
 from tvm_neuron.runtime.tensors import as_numpy
 
@@ -70,7 +71,7 @@ class LoadedProgram:
     def _loaded(self, number: int) -> _Core:
         with self._loading:
             if self._data is not None:
-                self._neff = neff.read_pipeline(self._data)
+                self._neff = shared.read(self._data)
                 self._data = None
             if number not in self._cores:
                 self._cores[number] = _Core(self._neff)
