@@ -60,12 +60,14 @@ try:
 except PlacementError as error:
     print(error)
 
-# 3. Else the library has both parts, and its report says which operator is where.
+# 3. Else the library has both parts, and its report says which operator is where, and what moves between them.
 
 library = relay.build(mod, target="neuron", params=params)
 for row in tvm_neuron.report(library).placement:
     print(f"{row.name}: {row.where}")
 assert [row.name for row in tvm_neuron.report(library).placed("cpu")] == ["choose"]
+for transfer in tvm_neuron.report(library).transfers:
+    print(f"{transfer.tensor}: {transfer.bytes:,} bytes {transfer.direction}")
 library.export_library(folder / "detector.so")
 
 # 4. The library runs in a process that has only the runtime half: `import tvm_neuron.runtime` brings no compiler.

@@ -38,9 +38,7 @@ def simulated_rate(core_us: float, link_us: float, other_us: float, cores: int, 
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.floats(20, 5000), st.integers(1000, 10_000_000), st.integers(1, 8), st.integers(1, 24), st.floats(0, 1000)
-)
+@given(st.floats(20, 5000), st.integers(1000, 10_000_000), st.integers(1, 8), st.integers(1, 24), st.floats(0, 1000))
 def test_as_the_queue_simulated(core_us: float, carried: int, cores: int, depth: int, host_us: float) -> None:
     found = steady_state(DEVICE, core_us, carried, cores, depth, 1, host_us)
     link_us = 1e6 * carried / DEVICE.host_bytes_per_second

@@ -46,12 +46,6 @@ def _run_neff(compiled: neff.Pipeline, inputs: Mapping[str, Any]) -> Arrays:
 def _run_library(library: Any, inputs: Mapping[str, Any]) -> Arrays:
     import tvm
 
-    from tvm_neuron.runtime import manifest
-
-    described = manifest(library)
-    infos = [neff.TensorInfo(row["name"], tuple(row["shape"]), row["dtype"]) for row in described["inputs"]]
-    neff.check_inputs(infos, inputs)
     executor = library["default"](tvm.cpu())
-    executor.set_inputs(inputs)
-    executor.run()
-    return {row["name"]: executor.get_output(index).numpy() for index, row in enumerate(described["outputs"])}
+    executor.run(**inputs)
+    return {info.name: executor.get_output(index).numpy() for index, info in enumerate(executor.outputs)}

@@ -3,5 +3,6 @@
 from tvm_neuron.profile.report import EngineUse, Layer, Report, Subgraph, make_report
 from tvm_neuron.profile.tables import render
 from tvm_neuron.profile.timeline import timeline
+from tvm_neuron.profile.transfers import Transfer
 
-__all__ = ["EngineUse", "Layer", "Report", "Subgraph", "make_report", "render", "timeline"]
+__all__ = ["EngineUse", "Layer", "Report", "Subgraph", "Transfer", "make_report", "render", "timeline"]

@@ -8,6 +8,7 @@ from tvm_neuron.hw import load_instance
 from tvm_neuron.neff import Neff, Pipeline, Placement
 from tvm_neuron.profile.measure import Measurement, measure
 from tvm_neuron.profile.pipeline import PipelineUse, pipeline_use
+from tvm_neuron.profile.transfers import Transfer, transfers
 
 PRECISION = ("fp32_cast", "fp32_cast_of")
 
@@ -64,6 +65,7 @@ class Report:
     inputs and outputs over the DRAM's bandwidth and multiply-accumulates over the array's peak. The time of CPU parts
     is not modelled. An operator that was fused into another's instructions has no layer of its own. `precision` holds
     the options that say what float32 became. A subgraph on several cores is as many programs, and a row of `pipelines`.
+    `transfers` are between the host and the cores, whose time is not in the latency.
     """
 
     device: str
@@ -84,6 +86,7 @@ class Report:
     layers: tuple[Layer, ...]
     subgraphs: tuple[Subgraph, ...]
     pipelines: tuple[PipelineUse, ...] = ()
+    transfers: tuple[Transfer, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The report as dictionaries, lists and numbers."""
@@ -136,6 +139,7 @@ def make_report(placement: Iterable[Placement], compiled: Sequence[Pipeline], de
         layers=_layers(neffs, measured, total_us),
         subgraphs=subgraphs,
         pipelines=pipelines,
+        transfers=tuple(transfers(compiled)),
     )
 
 

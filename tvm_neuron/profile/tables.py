@@ -8,6 +8,7 @@ from rich.text import Text
 
 from tvm_neuron.profile.pipeline import PipelineUse
 from tvm_neuron.profile.report import Report
+from tvm_neuron.profile.transfers import FROM_CORE, TO_CORE
 
 
 def render(report: Report, top: int = 10) -> RenderableType:
@@ -20,6 +21,8 @@ def render(report: Report, top: int = 10) -> RenderableType:
         parts.append(_cpu(report))
     if report.layers:
         parts += [_layers(report, top), _engines(report)]
+    if report.transfers:
+        parts.append(_transfers(report))
     parts += [_pipeline(pipeline) for pipeline in report.pipelines]
     if len(report.subgraphs) > 1:
         parts.append(_subgraphs(report))
@@ -71,6 +74,18 @@ def _engines(report: Report) -> Table:
         stalls = [] if is_dma else sorted(row.stalls_us.items(), key=lambda item: -item[1])[:3]
         waits = ", ".join(f"{other} {us:,.1f} us" for other, us in stalls)
         table.add_row(row.queue, f"{row.busy_us:,.1f}", f"{row.share:.1%}", waits)
+    return table
+
+
+def _transfers(report: Report) -> Table:
+    title = "Between the host and the NeuronCores, at each run (us: of the host's link, not part of the latency)"
+    table = _table(title, "subgraph", "direction", "tensors>", "MB>", "us>", "which")
+    for name in dict.fromkeys(row.subgraph for row in report.transfers):
+        for direction in (TO_CORE, FROM_CORE):
+            rows = [row for row in report.transfers if (row.subgraph, row.direction) == (name, direction)]
+            which = ", ".join(row.tensor for row in rows[:3]) + (f" and {len(rows) - 3} more" if len(rows) > 3 else "")
+            numbers = (f"{sum(row.bytes for row in rows) / 1e6:.2f}", f"{sum(row.link_us for row in rows):,.1f}")
+            table.add_row(Text(name), direction, str(len(rows)), *numbers, Text(which))
     return table
 
 

@@ -14,6 +14,7 @@ from tvm_neuron.runtime.batches import rows_of
 from tvm_neuron.runtime.bucket import Bucket, for_rows
 from tvm_neuron.runtime.library import entry, entry_names
 from tvm_neuron.runtime.tensors import as_numpy, widened
+from tvm_neuron.runtime.transfers import Moved, counting
 
 Value = Any
 """A TVM tensor, an array, a number or nested lists of numbers."""
@@ -24,6 +25,8 @@ class Executor:
 
     A library built with `dynamic_batch` takes any number of rows, the same for every input. One with several buckets
     takes the shapes of each; what differs between them is -1 in `inputs` and `outputs`.
+
+    `moved` says what the last run moved between the host and NeuronCores.
 
     Raises InputError from `set_input` (unknown name, wrong shape or dtype) and from `run` (an input is missing).
     """
@@ -36,6 +39,7 @@ class Executor:
         self.outputs = _common([bucket.outputs for bucket in self._buckets])
         self._values: dict[str, tvm.runtime.Tensor] = {}
         self._results: list[tvm.runtime.Tensor] = []
+        self.moved = Moved()
 
     def set_input(self, key: str | int | None = None, value: Value = None, **values: Value) -> None:
         """Set one input by name or index, and others by keyword."""
@@ -53,18 +57,21 @@ class Executor:
     def run(self, **values: Value) -> None:
         """Set the inputs given by keyword, and run."""
         self.set_inputs(values)
+        with counting() as self.moved:
+            self._results = self._run()
+
+    def _run(self) -> list[tvm.runtime.Tensor]:
         arrays = {name: as_numpy(value) for name, value in self._values.items()}
         check_inputs(self._shaped(arrays), arrays)
         exact = next((bucket for bucket in self._buckets if bucket.fits(arrays)), None)
         if exact is not None:
-            self._results = exact.run(self._values)
-            return
+            return exact.run(self._values)
         able = [each for each in self._buckets if all(each.takes(name, array.shape) for name, array in arrays.items())]
         if not able:
             given = ", ".join(f"'{name}' {list(array.shape)}" for name, array in arrays.items())
             raise InputError(f"no bucket of the library has all these shapes: {given}")
         rows = rows_of(self.inputs, arrays)
-        self._results = for_rows(able, rows).run_rows(arrays, rows)
+        return for_rows(able, rows).run_rows(arrays, rows)
 
     def _shaped(self, arrays: Mapping[str, np.ndarray]) -> list[TensorInfo]:
         """The inputs with the shapes that are given, each of which fits a bucket."""

@@ -13,6 +13,7 @@ from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.runtime import shared
 from tvm_neuron.runtime.integers import narrowed, widened
 from tvm_neuron.runtime.tensors import as_numpy
+from tvm_neuron.runtime.transfers import count_call
 
 _core: ContextVar[int] = ContextVar("tvm_neuron_core", default=0)
 
@@ -64,6 +65,7 @@ class LoadedProgram:
             inputs[info.name] = value.reshape(there.shape)
         with core.lock:
             results = core.machine.run(inputs)
+        count_call(inputs.values(), results.values())
         for info in self._neff.outputs:
             array = arrays[info.name]
             array[...] = widened(f"output '{info.name}'", results[info.name], array.dtype).reshape(array.shape)

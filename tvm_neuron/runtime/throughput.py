@@ -7,16 +7,12 @@ The time of CPU parts is not modelled; it is what you measure and give as `host_
 """
 
 from dataclasses import asdict, dataclass
-from math import prod
 from typing import Any
-
-import numpy as np
 
 from tvm_neuron.errors import OptionError
 from tvm_neuron.hw import Device, load_device
 from tvm_neuron.runtime.contents import Library, manifest
 from tvm_neuron.runtime.report import report
-from tvm_neuron.runtime.tensors import CARRIERS
 
 
 @dataclass(frozen=True)
@@ -50,9 +46,9 @@ def throughput(library: Library, cores: int = 1, queue_depth: int | None = None,
         raise OptionError(f"throughput of {cores} cores and {depth} requests: both must be at least 1")
     described = manifest(library)
     found, device = report(library), load_device(described["device"])
-    tensors = [*described["inputs"], *described["outputs"]]
+    carried = sum(row.bytes for row in found.transfers)
     batch = int(described["inputs"][0]["shape"][0]) if described["inputs"] and described["inputs"][0]["shape"] else 1
-    return steady_state(device, found.latency_us, sum(map(_bytes, tensors)), cores, depth, max(batch, 1), host_us)
+    return steady_state(device, found.latency_us, carried, cores, depth, max(batch, 1), host_us)
 
 
 def steady_state(
@@ -72,9 +68,3 @@ def steady_state(
     return Throughput(
         device.name, cores, depth, batch, per_us * 1e6, per_us * 1e6 * batch, depth / per_us, bound
     )  # fmt: skip
-
-
-def _bytes(row: dict[str, Any]) -> int:
-    dtype = CARRIERS.get(row["dtype"], row["dtype"])
-    width = 2 if dtype == "bfloat16" else 1 if dtype.startswith("float8") else np.dtype(dtype).itemsize
-    return prod(max(size, 1) for size in row["shape"]) * width
