@@ -1,6 +1,6 @@
 """Builder: collects a program: its loops, DRAM tensors, vectors kept in SBUF, and rings of short-lived memory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from typing import Any
@@ -26,6 +26,7 @@ class Ring:
         self.capacity = capacity
         self.next = 0
         self.used = 0  # bytes that were ever handed out
+        self._held: dict[Hashable, tuple[int, int, Any]] = {}
 
     def take(self, size: int) -> int:
         """Byte offset of the next `size` bytes."""
@@ -35,7 +36,17 @@ class Ring:
             at = 0
         self.next = at + size
         self.used = max(self.used, self.next)
-        return self.base + at
+        first, end = self.base + at, self.base + at + size
+        self._held = {key: held for key, held in self._held.items() if held[1] <= first or end <= held[0]}
+        return first
+
+    def hold(self, key: Hashable, at: int, size: int, what: Any) -> None:
+        """Remembers `what` lies in `size` bytes from `at` on, until they are handed out again."""
+        self._held[key] = at, at + size, what
+
+    def find(self, key: Hashable) -> Any:
+        """What still lies in the ring under the key, or None."""
+        return self._held[key][2] if key in self._held else None
 
 
 class Builder:

@@ -44,21 +44,37 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
     assert isinstance(root, Contraction)
     plan = emitter.plan
     channels, data_first = runs_of(kernel, plan, emitter.device)
+    builder = emitter.builder
+    # Kernels that run in tiles multiply by the same weights again and again, which may still be there.
+    key = (id(root.weights), tuple(channels), data_first, root.dtype, emitter.is_staged(kernel))
+    held = builder.weights.find(key)
+    if held is not None:
+        _emit_group(emitter, kernel, held)
+        return
     tiles = weight_tiles(root, channels, data_first, root.dtype)
     if emitter.is_staged(kernel):
         tiles = in_order(tiles)
-    builder = emitter.builder
     kept, rest = split_tiles(tiles, emitter.keeps.get(kernel, 0))
     every = [(group, builder.resident) for group in groups(kept, builder.resident.capacity, kernel)]
     every += [(group, builder.weights) for group in groups(rest, builder.weights.capacity, kernel)]
     for group, ring in every:
         with builder.loading_once() if ring is builder.resident else nullcontext():
             loaded = _load_group(emitter, group, kernel, root.dtype, ring)
-        covered = min(t.run[0] for t in group), max(t.run[0] + PARTITIONS * (t.run[2] - 1) + t.run[1] for t in group)
-        for slot, region in enumerate(plan.strips[kernel]):
-            with emitter.staging(kernel, {**region, kernel.channel: covered}, slot):
-                for tile, at in loaded:
-                    _Run(emitter, kernel, root, tile, at).emit(region)
+        if len(every) == 1 and ring is builder.weights:
+            ring.hold(key, loaded[0][1], sum(tile.bytes_per_partition for tile in group), loaded)
+        _emit_group(emitter, kernel, loaded)
+
+
+def _emit_group(emitter: Emitter, kernel: Kernel, loaded: list[tuple[WeightTile, int]]) -> None:
+    """All that these weights are needed for, strip by strip."""
+    root, strips = kernel.root, emitter.plan.strips[kernel]
+    assert isinstance(root, Contraction)
+    channels = [tile.run for tile, _ in loaded]
+    covered = min(start for start, _, _ in channels), max(start + PARTITIONS * (n - 1) + m for start, m, n in channels)
+    for slot, region in enumerate(strips):
+        with emitter.staging(kernel, {**region, kernel.channel: covered}, slot):
+            for tile, at in loaded:
+                _Run(emitter, kernel, root, tile, at).emit(region)
 
 
 def runs_of(kernel: Kernel, plan: MemoryPlan, device: Device) -> tuple[list[Segment], int]:
