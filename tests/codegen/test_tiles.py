@@ -20,6 +20,7 @@ from tvm_neuron.codegen.tiles.unroll import unroll
 from tvm_neuron.hw import load_device
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.rule import load_rules
+from tvm_neuron.sim import time_program
 
 SAME = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
 
@@ -58,6 +59,14 @@ def test_in_little_memory_as_onnxruntime(kib: int, batch: int, mode: str, tmp_pa
     tight = compile_model(model, shrunk(tmp_path, "inf1", kib))
     found = run(tight, case.inputs, mode)["y"]
     assert relative_error(found, case.exact["y"]) < case.bounds["y"]
+
+
+def test_weights_come_once_for_all_tiles(tmp_path: Path) -> None:
+    tight = compile_model(_hourglass(), shrunk(tmp_path, "inf1", 32))
+    matmuls = sum(1 for _, i in tight.program.instructions() if i.mnemonic == "nc_matmul")
+    assert matmuls > 10  # of five convolutions: they run in tiles
+    traffic = time_program(tight.program, tight.device).dram_bytes_by_kind
+    assert traffic["weight"] == sum(array.nbytes for array in tight.weights.values())
 
 
 def _stage() -> Stage:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from tests.stages.networks import compile_model, conv_relu_conv, images, run, small_network
@@ -73,28 +72,18 @@ def test_without_the_wait_between_two_convolutions(compiled: Neff) -> None:
 
 @pytest.mark.parametrize("chip", ["inf1", "inf2"])
 @pytest.mark.parametrize("name", ["conv_relu_conv", "small_network"])
-def test_every_wait_matters_or_changes_nothing(name: str, chip: str) -> None:
-    """A wait less is refused with both operators' names; the few that others cover leave the result as it was."""
+def test_every_wait_matters(name: str, chip: str) -> None:
+    """A wait less is refused with both operators' names: what other waits cover isn't waited for again."""
     made = compile_model({"conv_relu_conv": conv_relu_conv, "small_network": small_network}[name](), f"neuron/{chip}")
     device = load_device(chip)
     check_races(made.program, device)
     names = {origin.name for origin in made.program.origins}
-    shape = made.inputs[0].shape
-    inputs = {"x": np.random.default_rng(1).standard_normal(shape).astype(np.float32)}
-    wanted = run(made, inputs)["y"].tobytes()
-    refused = harmless = 0
-    for _, broken in without_one_wait(made.program):
-        message = race(broken, device)
-        if message:
-            found = RACE.match(message)
-            assert found, message
-            assert {found[2], found[4]} <= names
-            refused += 1
-        else:
-            harmless += 1
-            changed = replace(made, program=broken)
-            assert all(run(changed, inputs, "strict", seed)["y"].tobytes() == wanted for seed in range(4))
-    assert refused > 2 * harmless
+    messages = [race(broken, device) for _, broken in without_one_wait(made.program)]
+    assert len(messages) >= 10
+    for message in messages:
+        found = RACE.match(message)
+        assert found, message
+        assert {found[2], found[4]} <= names
 
 
 def test_a_refused_program_can_give_other_numbers() -> None:

@@ -3,7 +3,8 @@
 For each instruction as often as it runs, the last access of every other queue to what it touches says how many
 instructions of that queue must be complete. Over the loops around it, these numbers become one wait for each queue:
 exactly, where they are a linear function of the loops; otherwise in step with the other queue's own progress, which
-is never later than the instruction's place in the program, so that no wait can lock up.
+is never later than the instruction's place in the program, so that no wait can lock up. What follows from other waits
+is left out.
 """
 
 from dataclasses import replace
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.hw import Device
-from tvm_neuron.isa import QUEUES, Affine, Instruction, Wait, affine
+from tvm_neuron.isa import QUEUES, Instruction, Wait, affine
 from tvm_neuron.program import Loop, Node, Program
 from tvm_neuron.program.cells import Cells, Footprint, Place, footprints
 from tvm_neuron.program.dynamic import Dynamic, expand
@@ -24,18 +25,17 @@ def synchronise(program: Program, device: Device) -> Program:
     """The program with waits on every instruction that needs them."""
     dynamic = expand(program)
     needed = _needed(program, device, dynamic)
+    matters = _matters(needed, dynamic)
     paces = _paces(program.body)
     waits: list[tuple[Wait, ...]] = []
     for number, rows in enumerate(dynamic.rows()):
         counts = dynamic.counts[number]
-        mine = QUEUES.index(dynamic.statics[number].queue)
         found = []
-        for queue in np.flatnonzero(needed[rows].max(axis=0)):
-            if queue != mine:
-                values = needed[rows, queue].astype(np.int64)
-                found.append(_wait(QUEUES[queue], values, dynamic.index[rows], counts, paces[number][:, queue]))
+        for queue in np.flatnonzero(matters[rows].any(axis=0)):
+            values = needed[rows, queue].astype(np.int64)
+            found.append(_wait(QUEUES[queue], values, dynamic.index[rows], counts, paces[number][:, queue]))
         waits.append(tuple(found))
-    attached, _ = _attach(program.body, waits, 0, {})
+    attached, _ = _attach(program.body, waits, 0)
     return program.with_body(attached)
 
 
@@ -79,6 +79,26 @@ def _needed(program: Program, device: Device, dynamic: Dynamic) -> NDArray[np.in
     return needed
 
 
+def _matters(needed: NDArray[np.int32], dynamic: Dynamic) -> NDArray[np.bool_]:
+    """Which of the counts are no consequence of the others: of what its own queue and those it waits for waited for."""
+    matters = np.zeros(needed.shape, np.bool_)
+    known: list[list[list[int]]] = [[] for _ in QUEUES]  # of each instruction of a queue: complete when it starts
+    rows = zip(needed.tolist(), dynamic.queue.tolist(), dynamic.position.tolist(), strict=True)
+    for row, (counts, queue, position) in enumerate(rows):
+        mine = known[queue]
+        clock = mine[-1].copy() if mine else [0] * len(QUEUES)
+        clock[queue] = position
+        more = [(other, count) for other, count in enumerate(counts) if count > clock[other]]
+        theirs = [known[other][count - 1] for other, count in more]
+        for other, count in more:
+            matters[row, other] = all(count > clock_there[other] for clock_there in theirs)
+            clock[other] = count
+        for clock_there in theirs:
+            clock = list(map(max, clock, clock_there))
+        mine.append(clock)
+    return matters
+
+
 def _paces(body: tuple[Node, ...]) -> list[NDArray[np.int64]]:
     """For each static instruction [loops around it, queues]: instructions of each queue in one iteration."""
     found: list[list[NDArray[np.int64]]] = []
@@ -112,41 +132,16 @@ def _wait(queue: str, values: Ints, index: NDArray[np.int32], counts: tuple[int,
     return Wait(queue, affine(first, enumerate(steps)), int(values.max()))
 
 
-Known = dict[tuple[str, str], int]  # (waiting queue, awaited queue) -> completions that are known of
-
-
-def _attach(
-    body: tuple[Node, ...], waits: list[tuple[Wait, ...]], number: int, known: Known
-) -> tuple[tuple[Node, ...], int]:
-    """The body with waits, but for those that an earlier wait of the same queue already covers."""
+def _attach(body: tuple[Node, ...], waits: list[tuple[Wait, ...]], number: int) -> tuple[tuple[Node, ...], int]:
     nodes: list[Node] = []
-    here: dict[tuple[str, str], Wait] = {}  # the last wait at this level of the loops
     for node in body:
         if isinstance(node, Loop):
-            inner, number = _attach(node.body, waits, number, known)
+            inner, number = _attach(node.body, waits, number)
             nodes.append(Loop(node.count, inner))
-            continue
-        kept = []
-        for wait in waits[number]:
-            key = (node.queue, wait.queue)
-            if wait.cap <= known.get(key, 0) or _covers(here.get(key), wait):
-                continue
-            kept.append(wait)
-            here[key] = wait
-        nodes.append(_with_waits(node, tuple(kept)))
-        number += 1
-    for key, wait in here.items():
-        if not wait.count.terms:
-            known[key] = max(known.get(key, 0), min(wait.count.base, wait.cap))
+        else:
+            nodes.append(_with_waits(node, waits[number]))
+            number += 1
     return tuple(nodes), number
-
-
-def _covers(earlier: Wait | None, wait: Wait) -> bool:
-    """Whether in every iteration the earlier wait asks for at least as much."""
-    if earlier is None or earlier.cap < wait.cap:
-        return False
-    same = Affine(0, earlier.count.terms) == Affine(0, wait.count.terms)
-    return same and earlier.count.base >= wait.count.base
 
 
 def _with_waits(instruction: Instruction, waits: tuple[Wait, ...]) -> Instruction:
