@@ -54,10 +54,16 @@ def test_to_a_neff(cli: Cli, onnx_file: Path, inputs: Path, tmp_path: Path) -> N
 @pytest.mark.usefixtures("fake_codegen")
 def test_compressed(cli: Cli, onnx_file: Path, tmp_path: Path) -> None:
     plain, small = tmp_path / "plain.neff", tmp_path / "small.neff"
-    for out, more in ((plain, []), (small, ["--compress"])):
+    for out, more in ((plain, ["--enable-fast-loading-neuron-binaries"]), (small, ["--compress"])):
         assert cli("compile", onnx_file, "--output", out, *more)[0] == 0
     assert neff.load(plain) == neff.load(small)
     assert small.stat().st_size < plain.stat().st_size
+    assert not any(section.is_compressed for section in neff.read_header(plain.read_bytes()).sections)
+    both = (
+        "--compress makes a .neff slower to load and --enable-fast-loading-neuron-binaries quicker: leave one of them"
+    )
+    _, _, told = cli("compile", onnx_file, "--output", small, "--compress", "--enable-fast-loading-neuron-binaries")
+    assert both in told
     code, _, told = cli("compile", onnx_file, "--output", tmp_path / "net.so", "--compress")
     assert code == 1
     assert "--compress: it is for a .neff; write one, --output FILE.neff, or leave the option out" in told

@@ -6,12 +6,16 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.neff.samples import reseal
 from tvm_neuron import neff
+from tvm_neuron.isa import Instruction, Wait, affine
 from tvm_neuron.program import parse_program
 
 Golden = Callable[[str, str], None]
@@ -50,6 +54,34 @@ def test_info_of_another_major_version(cli: Cli, neff_file: Path, tmp_path: Path
     assert json.loads(cli("info", other, "--json")[1])["neff_version"] == f"{major}.7"
     code, _, err = cli("disassemble", other)
     assert (code, err.strip().endswith(advice)) == (1, True)
+
+
+def test_info_of_a_newer_minor_version(cli: Cli, neff_file: Path, tmp_path: Path) -> None:
+    """One that can be read here is told whole; one with a section that can't be left out says so."""
+    newer = tmp_path / "newer.neff"
+    newer.write_bytes(reseal(neff_file.read_bytes(), minor=9, future=b"?"))
+    assert "NEFF version:     1.9" in cli("info", newer)[1]
+    assert cli("disassemble", newer)[0] == 0
+    newer.write_bytes(reseal(neff_file.read_bytes(), minor=9, needed=["future"], future=b"?"))
+    advice = "NEFF section 'future' is needed to run it and unknown here: update tvm_neuron"
+    lines = ["NEFF version:     1.9", "compiler version: 0.1.0", f"not read:         {advice}"]
+    assert cli("info", newer) == (0, "\n".join(lines) + "\n", "")
+    assert cli("disassemble", newer) == (1, "", f"neuron-cc disassemble: error NCC600: {advice}\n")
+
+
+def test_a_program_that_breaks_a_rule_is_not_run(cli: Cli, neff_file: Path, tmp_path: Path) -> None:
+    """Such a file is as no compiler writes it; it can still be looked at."""
+    whole = neff.load(neff_file)
+    waits = (Wait("pe", affine(1), 1),)
+    body = tuple(node.replace(waits=waits) if isinstance(node, Instruction) else node for node in whole.program.body)
+    broken = tmp_path / "broken.neff"
+    neff.save(replace(whole, program=whole.program.with_body(body)), broken)
+    np.savez(tmp_path / "x.npz", x=np.zeros((4, 8), np.float32))
+    for words in (["run", broken, "--input", tmp_path / "x.npz", "--output", tmp_path / "y.npz"], ["report", broken]):
+        code, said, told = cli(*words)
+        assert (code, said) == (1, "")
+        assert re.search(r"error NCC600: NEFF holds no sound program: dma_copy of .* could wait for ever", told)
+    assert cli("info", broken)[0] == cli("disassemble", broken)[0] == 0
 
 
 def test_disassemble(cli: Cli, neff_file: Path, golden: Golden, tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """The named chips: every number says where it is from, and one without a source says what it is taken for."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
+from tvm_neuron.errors import DeviceError
 from tvm_neuron.hw import CHIPS, Device, load_device
 
 KINDS = {
@@ -38,3 +40,10 @@ def test_neuroncore_v1_is_taken_alike_where_nothing_is_published() -> None:
     assert len(alike) > 5
     for number in alike:
         assert getattr(inf1, number) == getattr(inf2, number), number
+
+
+@pytest.mark.parametrize("value", [0, -1, 2**48 + 1, 1.5, True, "1", None])
+def test_a_number_that_makes_no_sense(value: object) -> None:
+    device = load_device("inf1")
+    with pytest.raises(DeviceError, match=r"pe_rows is .*; it must be a whole number from 1 to 281474976710656$"):
+        replace(device, pe_rows=value)

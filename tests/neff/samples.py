@@ -1,5 +1,8 @@
 """NEFFs for the tests: random ones, and a way to damage a file without its checksums noticing."""
 
+import struct
+from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 
@@ -8,7 +11,7 @@ import numpy as np
 from tests.program.strategies import random_program, random_weights
 from tvm_neuron.hw import CHIPS, load_device
 from tvm_neuron.neff import Neff, Placement, TensorInfo
-from tvm_neuron.neff.container import Pieces, pack, unpack
+from tvm_neuron.neff.container import MINOR, Pieces, pack, unpack
 from tvm_neuron.program import parse_program
 
 
@@ -35,13 +38,26 @@ def random_neff(rng: Random) -> Neff:
     )
 
 
-def reseal(data: bytes, **changes: bytes | None) -> bytes:
-    """The container with some sections replaced, added or (None) left out, and every checksum right again."""
+def reseal(data: bytes, needed: Sequence[str] = (), minor: int = MINOR, **changes: bytes | None) -> bytes:
+    """The container with some sections replaced, added or (None) left out, and every checksum right again.
+
+    Sections that were needed still are, and those of `needed`; it is compressed if it was.
+    """
     header, sections = unpack(data)
     contents: dict[str, bytes | None] = {name: bytes(view) for name, view in sections.items()}
     contents |= {name.replace("__", "."): content for name, content in changes.items()}
     kept: dict[str, Pieces] = {name: [content] for name, content in contents.items() if content is not None}
-    return b"".join(pack(kept, header.compiler_version))
+    needed = [*needed, *(section.name for section in header.sections if section.is_needed)]
+    is_compressed = any(section.is_compressed for section in header.sections)
+    packed = b"".join(pack(kept, header.compiler_version, needed, is_compressed))
+    size = int.from_bytes(packed[12:16], "little")
+    return sealed(bytearray(packed[:10] + struct.pack("<H", minor) + packed[12:size])) + packed[size:]
+
+
+def sealed(head: bytearray) -> bytes:
+    """A header with its checksum made right."""
+    head[48:80] = sha256(head[:48] + head[80:]).digest()
+    return bytes(head)
 
 
 def add_relu(name: str = "add_relu") -> Neff:

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from tests.neff.samples import random_neff, reseal
+from tests.neff.samples import random_neff, reseal, sealed
 from tvm_neuron import neff
 from tvm_neuron.errors import NeffError
 from tvm_neuron.isa.codec import Writer
@@ -74,14 +74,8 @@ def compressed(*stored: bytes) -> bytes:
     damaged = b"".join(stored).ljust(len(kept), b"?")[: len(kept)]
     changed = bytearray(small)
     changed[at.offset : at.offset + at.size] = damaged
-    return resealed_header(changed, at.digest, sha256(damaged).digest())
-
-
-def resealed_header(data: bytearray, old: bytes, new: bytes) -> bytes:
-    """A digest in the section table replaced, and the header's own made right again."""
-    size = int.from_bytes(data[12:16], "little")
-    head = bytes(data[:size]).replace(old, new)
-    return head[:48] + sha256(head[:48] + head[80:]).digest() + head[80:] + bytes(data[size:])
+    size = int.from_bytes(small[12:16], "little")
+    return sealed(bytearray(small[:size].replace(at.digest, sha256(damaged).digest()))) + bytes(changed[size:])
 
 
 def test_compressed_contents_are_not_trusted() -> None:

@@ -11,6 +11,7 @@ from tests.sim.convnet import Builder, Image
 from tests.sim.small import dram, load, program, psum, sbuf, store
 from tests.sim.strategies import programs
 from tests.sim.sync import serialise
+from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import Device, load_device
 from tvm_neuron.isa import Activation, DmaCopy, Matmul, TensorCopy, TensorTensor, Wait, affine
 from tvm_neuron.program import Loop, Program
@@ -138,6 +139,12 @@ def test_what_a_quicker_engine_can_cost() -> None:
     body = program(Loop(100, (MM,)), ACT, store_, load_, Loop(20, (work,)))
     usual, quicker = (time_program(body, changed(DEVICE, "pe_clock_hz", by)).total_ps for by in (1, 4))
     assert usual < quicker <= usual + DMA.busy_cycles * NS
+
+
+def test_what_takes_longer_than_can_be_counted_is_refused() -> None:
+    device = replace(DEVICE, act_clock_hz=1, elementwise_min_cycles=2**48)
+    with pytest.raises(ProgramError, match=r"an instruction takes \d+ ps; at most 2305843009213693952 can be counted"):
+        time_program(program(ACT), device)
 
 
 def test_the_trace_has_every_instruction_once() -> None:

@@ -21,6 +21,7 @@ from tvm_neuron.errors import OptionError, PlacementError
 from tvm_neuron.hw import load_device
 
 NAME = "compile"
+FAST_LOADING = "--enable-fast-loading-neuron-binaries"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output", type=_output, default="out.neff", metavar="FILE", help=".neff, or .so to let parts run on the CPU"
     )
     parser.add_argument("--compress", action="store_true", help="write a .neff a fifth smaller and slower to load")
+    parser.add_argument(FAST_LOADING, action="store_true", help="write it uncompressed, as is done without --compress")
     precision.add_arguments(parser.add_argument_group("precision"))
     placement = parser.add_argument_group("placement")
     placement.add_argument(
@@ -70,6 +72,8 @@ def run(options: argparse.Namespace) -> None:
         raise OptionError("--dynamic-batch: a .neff has one batch size; write a library, --output FILE.so")
     if options.compress and not is_neff:
         raise OptionError("--compress: it is for a .neff; write one, --output FILE.neff, or leave the option out")
+    if options.compress and options.enable_fast_loading_neuron_binaries:
+        raise OptionError(f"--compress makes a .neff slower to load and {FAST_LOADING} quicker: leave one of them out")
     with log.log("compile", options) as told:
         chosen = BuildOptions(
             must_compile=options.must_compile or is_neff,

@@ -12,13 +12,13 @@ _ELF_HEADER_BYTES = 64
 
 
 def open_compiled(path: str) -> Any:
-    """A `Pipeline`, of one core or several, or a TVM module.
+    """A `Pipeline`, of one core or several, whose programs are verified, or a TVM module.
 
     Raises:
         NeffError: it is neither, or damaged.
     """
     data = neff.read_file(path)
-    return _open_library(path, data) if data.startswith(_ELF) else neff.read_pipeline(data)
+    return _open_library(path, data) if data.startswith(_ELF) else neff.read_verified(data)
 
 
 def add_core(parser: argparse.ArgumentParser) -> None:

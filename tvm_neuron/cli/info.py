@@ -6,6 +6,7 @@ from typing import Any
 
 from tvm_neuron import neff
 from tvm_neuron.cli.compiled import add_core, read_core
+from tvm_neuron.errors import NeffError
 
 NAME = "info"
 
@@ -34,11 +35,16 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _foreign(file: bytes) -> dict[str, str] | None:
-    """What a NEFF of another major version says about itself, and why there isn't more; None of any other file."""
+    """What a NEFF that another version would read says about itself, and why there isn't more; None of other files."""
     if not file.startswith(neff.MAGIC):
         return None
     version, compiler = neff.read_banner(file)
     problem = neff.version_problem(version, compiler)
+    if not problem and version > (neff.MAJOR, neff.MINOR):
+        try:
+            neff.read_pipeline(file)
+        except NeffError as error:
+            problem = str(error)
     told = {"neff_version": "{}.{}".format(*version), "compiler_version": compiler, "problem": problem}
     return told if problem else None
 

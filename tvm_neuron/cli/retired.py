@@ -29,7 +29,6 @@ RETIRED = {
     "--enable-experimental-O1": Retired(0, "-O1 is the quick way to compile"),
     "--num-parallel-jobs": Retired(1, "compiling takes seconds"),
     "--enable-fast-context-switch": Retired(0, "weights are read when a model runs for the first time"),
-    "--enable-fast-loading-neuron-binaries": Retired(0, "a .neff is not compressed unless --compress is given"),
     "--pipeline": Retired("+", "the whole pipeline always runs; disassemble and --logfile show what it made"),
     "--model-type": Retired(1, "schedules follow from a kernel's form, not from the kind of network"),
     "--distribution-strategy": Retired(1, "it is about training"),

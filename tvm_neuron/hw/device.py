@@ -5,13 +5,15 @@ from dataclasses import dataclass, field, fields
 
 from tvm_neuron.errors import DeviceError
 
+LARGEST = 2**48  # of any quantity: products of two of them still are exact enough as floats
+
 
 @dataclass(frozen=True, kw_only=True)
 class Device:
     """One NeuronCore. All quantities are per core; `sources` says where each number is from.
 
     Raises:
-        DeviceError: a number is not positive, or `sources` lacks one.
+        DeviceError: a number is not positive or too large, or `sources` lacks one.
     """
 
     name: str
@@ -52,9 +54,9 @@ class Device:
             if name not in self.sources:
                 raise DeviceError(f"device '{self.name}': {name} has no source; say where the number is from")
             smallest = 0 if name in ("fp32_matmul_passes", "dma_indirect_ns") else 1
-            if not isinstance(value, int) or value < smallest:
+            if type(value) is not int or not smallest <= value <= LARGEST:
                 raise DeviceError(
-                    f"device '{self.name}': {name} is {value!r}; it must be a whole number of at least {smallest}"
+                    f"device '{self.name}': {name} is {value!r}; it must be a whole number from {smallest} to {LARGEST}"
                 )
 
     @classmethod

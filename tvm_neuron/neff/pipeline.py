@@ -6,12 +6,13 @@ In a file, the programs of several cores are sections of one container, each a w
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tvm_neuron.errors import NeffError
+from tvm_neuron.errors import NeffError, ProgramError
 from tvm_neuron.neff.container import Pieces, pack, read_header, unpack
 from tvm_neuron.neff.neff import Neff, TensorInfo
 from tvm_neuron.neff.reader import CORE, describe_errors, read
 from tvm_neuron.neff.tables import decode_json, encode_json, infos_from_json, infos_to_json
 from tvm_neuron.neff.writer import pieces
+from tvm_neuron.program.verify import verify
 
 _MODEL = "pipeline"
 
@@ -111,3 +112,20 @@ def read_pipeline(data: bytes) -> Pipeline:
 def _read_cores(data: bytes) -> Iterator[Neff]:
     for file in core_files(data):
         yield read(file)
+
+
+def read_verified(data: bytes) -> Pipeline:
+    """The same, and every program keeps all rules of its device: so it can be timed and run, whoever wrote the file.
+
+    Raises:
+        NeffError: see `read_pipeline`; a program breaks a rule.
+    """
+    pipeline = read_pipeline(data)
+    with describe_errors():
+        for core in pipeline.cores:
+            try:
+                verify(core.loading, core.device)
+                verify(core.program, core.device)
+            except ProgramError as error:
+                raise NeffError(f"NEFF holds no sound program: {error}") from error
+    return pipeline

@@ -21,6 +21,7 @@ def verify(program: Program, device: Device) -> None:
         ProgramError: a rule is broken; names the instruction, its model operator, the value and the limit.
     """
     check_form(program)
+    _check_dram(program, device)
     for counts, instruction in program.instructions():
         name = who(program, instruction)
         if len(counts) > MAX_LOOP_DEPTH or any(count < 1 for count in counts):
@@ -37,6 +38,16 @@ def verify(program: Program, device: Device) -> None:
             raise ProgramError(f"{name}: {error}") from error
     _check_queues(program, device)
     check_waits(program)
+
+
+def _check_dram(program: Program, device: Device) -> None:
+    """A core has its share of the chip's DRAM, and borrows that of the others."""
+    needed, there = sum(tensor.size_bytes for tensor in program.tensors), device.dram_bytes * device.cores_per_chip
+    if needed > there:
+        raise ProgramError(
+            f"weights, inputs, outputs and what is spilled take {needed} bytes of DRAM; {device.name} has {there}: "
+            "use a smaller batch, or fewer operators in one part"
+        )
 
 
 def _check_operand(
@@ -92,9 +103,9 @@ def check_waits(program: Program) -> None:
         ProgramError: a wait is for more completions than come before it.
     """
     dynamic = expand(program)
+    by_queue = [np.flatnonzero(dynamic.queue == queue) for queue in range(len(QUEUES))]
     for rows, queue, counts in dynamic.needs():
-        mine = np.flatnonzero(dynamic.queue == queue)
-        before = np.searchsorted(mine, rows)
+        before = np.searchsorted(by_queue[queue], rows)
         late = np.flatnonzero(counts > before)
         if late.size:
             at = late[0]

@@ -28,6 +28,7 @@ from tvm_neuron.program.dynamic import Dynamic, who
 
 PS_PER_SECOND = 10**12
 _PS_PER_NS = 1000
+_MOST_PS = 2**61  # of a whole program: a quarter of what an int64 holds, for what is busy and what is late both add up
 _COMPUTE = tuple(code for code, queue in enumerate(QUEUES) if not queue.startswith("dma"))
 _DMA = tuple(code for code in range(len(QUEUES)) if code not in _COMPUTE)
 # In a queue's list of stalls: held up by the DRAM's being busy, or by its own earlier result.
@@ -59,7 +60,7 @@ def run_clock(program: Program, device: Device, dynamic: Dynamic, costs: list[Co
     """Times every dynamic instruction.
 
     Raises:
-        ProgramError: the program deadlocks.
+        ProgramError: the program deadlocks, or an instruction takes longer than can be counted.
     """
     state = _State(program, device, dynamic, costs)
     while True:
@@ -70,12 +71,20 @@ def run_clock(program: Program, device: Device, dynamic: Dynamic, costs: list[Co
     return state.result()
 
 
+def _durations(cycles: list[int], hz: list[int], most: int) -> NDArray[np.int64]:
+    found = [duration_ps(c, h) for c, h in zip(cycles, hz, strict=True)]
+    if max(found, default=0) > most:
+        raise ProgramError(f"an instruction takes {max(found)} ps; at most {most} can be counted in this program")
+    return np.array(found, np.int64)
+
+
 class _State:
     def __init__(self, program: Program, device: Device, dynamic: Dynamic, costs: list[Cost]) -> None:
         self.program, self.dynamic = program, dynamic
         hz = [clock_hz(device, instruction.engine) for instruction in dynamic.statics]
-        busy = np.array([duration_ps(c.busy_cycles, h) for c, h in zip(costs, hz, strict=True)], np.int64)
-        latency = np.array([duration_ps(c.latency_cycles, h) for c, h in zip(costs, hz, strict=True)], np.int64)
+        most = _MOST_PS // max(1, len(dynamic))
+        busy = _durations([cost.busy_cycles for cost in costs], hz, most)
+        latency = _durations([cost.latency_cycles for cost in costs], hz, most)
         needs_own = np.array(dependent(program.body), bool)
         waits: list[list[tuple[int, int]]] = [[] for _ in range(len(dynamic))]
         for rows, queue, counts in dynamic.needs():

@@ -1,5 +1,6 @@
 """Memory: SBUF, PSUM and the DRAM tensors as bytes; what was never written is NaN."""
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ class Memory:
     SBUF partition that outlive a run.
 
     Raises:
-        ProgramError: a weight is missing or doesn't have the tensor's dtype and shape.
+        ProgramError: a weight is missing or doesn't have the tensor's dtype and shape; the host's memory is smaller.
     """
 
     def __init__(self, device: Device, tensors: Sequence[DramTensor], weights: Mapping[str, Array]) -> None:
@@ -34,6 +35,7 @@ class Memory:
             "sbuf": device.sbuf_bytes_per_partition + _PITCH_PAD_BYTES,
             "psum": device.psum_bytes_per_partition + _PITCH_PAD_BYTES,
         }
+        _check_room(device, sum(self.pitch_bytes.values()), self.tensors)
         self._bytes: dict[str | int, NDArray[np.uint8]] = {
             space: np.empty(device.partitions * pitch, np.uint8) for space, pitch in self.pitch_bytes.items()
         }
@@ -102,6 +104,14 @@ class Memory:
         shape = (*(count for count, _ in lead), *access.shape)
         strides = (*(step for _, step in lead), *access.strides)
         return np.ndarray(shape, access.dtype, self._bytes[access.place], address, strides)
+
+
+def _check_room(device: Device, pitch_bytes: int, tensors: Sequence[DramTensor]) -> None:
+    """A file can ask for any amount; what the host can't hold is refused before it is touched."""
+    needed = device.partitions * pitch_bytes + sum(t.size_bytes for t in tensors if t.kind != "weight")
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > there:
+        raise ProgramError(f"SBUF, PSUM and tensors take {needed} bytes; this machine has {there}: use a smaller batch")
 
 
 def _flat(tensor: DramTensor, values: Mapping[str, Array]) -> NDArray[np.uint8]:
