@@ -1,9 +1,10 @@
 """Arithmetic on elements in place (activations, sums, fills, copies) runs on the ACT and POOL engines."""
 
-from tvm_neuron.schedule.expr import INTEGER, Apply, Axis, Expr, Load, loads
+from tvm_neuron.schedule.expr import INTEGER, Apply, Axis, Expr, loads
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.kernel import Kernel, kernel_of
-from tvm_neuron.schedule.operations import ACTIVATION, ALU, LOGIC, PARTITION_START_STEP
+from tvm_neuron.schedule.operations import ACTIVATION, ALU, BITWISE, LOGIC, PARTITION_START_STEP
+from tvm_neuron.schedule.roles import is_wide_copy
 from tvm_neuron.schedule.rule import Context, Refusal
 
 
@@ -17,7 +18,7 @@ class ElementwiseRule:
         out_maps = linear_indices(block.index)
         if block.combine or out_maps is None:
             return Refusal("it is no arithmetic on single elements")
-        if _is_wide(block.expr):
+        if is_wide_copy(block.expr):
             return Refusal("it copies 32-bit integers, which the engines' float32 does not hold exactly")
         unknown = _unknown_operation(block.expr)
         if unknown.startswith(INTEGER):
@@ -47,18 +48,10 @@ class ElementwiseRule:
         return kernel_of(block, out_maps, channel, block.expr)
 
 
-def _is_wide(expr: Expr) -> bool:
-    """Whether it only copies integers of which float32 may lose digits."""
-    if not isinstance(expr, Load) or expr.tensor.dtype not in ("int32", "int64"):
-        return False
-    value = expr.tensor.value
-    return value is None or bool(value.size and abs(value).max() > 2**24)
-
-
 def _unknown_operation(expr: Expr) -> str:
     """The first operation on run-time values that no engine has ("" if there is none)."""
     if not isinstance(expr, Apply) or not any(load.tensor.value is None for load in loads(expr)):
         return ""
-    if expr.op not in ALU | ACTIVATION | LOGIC:
+    if expr.op not in ALU | ACTIVATION | LOGIC | BITWISE:
         return expr.op
     return next(filter(None, map(_unknown_operation, expr.args)), "")

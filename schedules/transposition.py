@@ -4,7 +4,7 @@ from tvm_neuron.schedule.expr import Load
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Kernel, Operand, Transposition, kernel_of
 from tvm_neuron.schedule.partitions import is_addressable
-from tvm_neuron.schedule.roles import is_forward
+from tvm_neuron.schedule.roles import is_forward, is_wide_copy
 from tvm_neuron.schedule.rule import Context, Refusal
 
 
@@ -18,6 +18,8 @@ class TranspositionRule:
         load, out_maps = block.expr, linear_indices(block.index)
         if block.combine or not isinstance(load, Load) or load.tensor.value is not None or out_maps is None:
             return Refusal("it computes, and a transposition only moves")
+        if is_wide_copy(load):
+            return Refusal("it moves 32-bit integers, which PSUM's float32 does not hold exactly")
         maps = linear_indices(load.indices)
         if maps is None or not is_forward(load):
             return Refusal("it reads at positions that are no sums of its axes, or backwards")

@@ -15,7 +15,9 @@ from tvm_neuron.isa import (
     TensorCopy,
     TensorReduce,
     TensorScalar,
+    TensorScalarBits,
     TensorTensor,
+    TensorTensorBits,
     Tile,
     Transpose,
     affine,
@@ -24,6 +26,10 @@ from tvm_neuron.isa import (
 
 def sbuf(partitions: int, *shape: int, dtype: str = "bfloat16", at: int = 0) -> Tile:
     return _tile("sbuf", partitions, shape, dtype, at)
+
+
+def integers(partitions: int, *shape: int) -> Tile:
+    return sbuf(partitions, *shape, dtype="int32")
 
 
 def psum(partitions: int, *shape: int, at: int = 0) -> Tile:
@@ -56,6 +62,8 @@ EXAMPLES: dict[str, Callable[[int, int], Instruction]] = {
     "tensor_reduce": lambda p, n: TensorReduce(sbuf(p, n), sbuf(p, n, 4), "add", 1),
     "tensor_copy": lambda p, n: TensorCopy(sbuf(p, n), psum(p, n)),
     "select": lambda p, n: Select(sbuf(p, n), sbuf(p, n), sbuf(p, n), psum(p, n)),
+    "tensor_tensor_bits": lambda p, n: TensorTensorBits(integers(p, n), integers(p, n), integers(p, n), "bitwise_and"),
+    "tensor_scalar_bits": lambda p, n: TensorScalarBits(integers(p, n), integers(p, n), 3, "arith_shift_right"),
     "memset": lambda p, n: Memset(sbuf(p, n), 0.0),
     "dma_copy": lambda p, n: DmaCopy(sbuf(p, n), dram(p, n), 0),
     "dma_gather": lambda p, n: DmaGather(sbuf(p, n), dram(POSSIBLE, p, n), sbuf(p, n, dtype="int32"), 0),

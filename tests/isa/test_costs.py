@@ -7,7 +7,7 @@ by the code under test.
 
 import pytest
 
-from tests.isa.examples import dram, psum, sbuf
+from tests.isa.examples import dram, integers, psum, sbuf
 from tvm_neuron.hw import load_device
 from tvm_neuron.isa import (
     ISA,
@@ -22,7 +22,9 @@ from tvm_neuron.isa import (
     TensorCopy,
     TensorReduce,
     TensorScalar,
+    TensorScalarBits,
     TensorTensor,
+    TensorTensorBits,
     Tile,
     Transpose,
     affine,
@@ -77,6 +79,11 @@ ROWS: dict[str, list[tuple[Instruction, int]]] = {
         (fused(sbuf(128, 500), sbuf(128, 500), "max"), 1000), (fused(psum(128, 3), psum(128, 3), "add"), 64)],
     "select, PSUM with SBUF: max(64, N)": [(choose(psum(128, n), sbuf(128, n)), max(64, n)) for n in (3, 64, 500)],
     "select, both in SBUF: max(64, 2N)": [(choose(sbuf(128, n), sbuf(128, n)), max(64, 2 * n)) for n in (3, 64, 500)],
+    "tensor_scalar of bits: max(64, N)": [
+        (TensorScalarBits(integers(128, n), integers(128, n), 1, "bitwise_or"), max(64, n)) for n in (3, 64, 500)],
+    "tensor_tensor of bits: max(64, 2N)": [
+        (TensorTensorBits(integers(128, n), integers(128, n), integers(128, n), "bitwise_or"), max(64, 2 * n))
+        for n in (3, 64, 500)],
     "tensor_reduce: N": [
         (TensorReduce(sbuf(128, 1), sbuf(128, n, dtype=_F), "add", 1), n) for n in (3, 500)],
     "tensor_reduce, bf16 add/max: N/2": [

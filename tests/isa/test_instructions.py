@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from tests.isa.examples import EXAMPLES, POSSIBLE, dram, sbuf
 from tvm_neuron.errors import PositionError, ProgramError
 from tvm_neuron.hw import CHIPS, load_device
-from tvm_neuron.isa import BY_MNEMONIC, ISA, DmaGather, DramTile, Instruction, Tile
+from tvm_neuron.isa import (
+    BY_MNEMONIC,
+    ISA,
+    DmaGather,
+    DramTile,
+    Instruction,
+    TensorScalarBits,
+    TensorTensorBits,
+    Tile,
+)
 from tvm_neuron.isa.manual import PATH, layouts, manual
 from tvm_neuron.isa.operand import ScalarKind, TileKind
 
@@ -29,7 +38,7 @@ def sources(instruction: Instruction, lead: tuple[int, ...] = ()) -> list:
             found.append(random.standard_normal((*lead, value.partitions, *(1,) * free)).astype(np.float32))
         elif isinstance(kind, ScalarKind):
             found.append(np.float32(value))
-        elif isinstance(kind, TileKind) and value.dtype == "int32":
+        elif isinstance(kind, TileKind) and kind.role == "reads" and value.dtype == "int32":
             found.append(random.integers(0, POSSIBLE, (*lead, *value.shape), np.int32))
         elif isinstance(kind, TileKind) and kind.role == "reads":
             found.append(random.standard_normal((*lead, *value.shape)).astype(np.float32))
@@ -109,6 +118,15 @@ def test_a_gather_takes_the_rows_at_its_positions() -> None:
     positions = np.array([4, 0, 2], np.int32)
     found = instruction.compute(rows, np.broadcast_to(positions[:, None], (3, 4)))
     np.testing.assert_array_equal(found, rows[positions, 0])
+
+
+def test_operations_on_bits_take_int32_alone() -> None:
+    for instruction in (
+        TensorTensorBits(sbuf(3, 4), sbuf(3, 4), sbuf(3, 4), "bitwise_and"),
+        TensorScalarBits(sbuf(3, 4), sbuf(3, 4), 1, "bitwise_and"),
+    ):
+        with pytest.raises(ProgramError, match="bfloat16; operations on bits take int32 alone"):
+            instruction.check(load_device("inf1"))
 
 
 @pytest.mark.parametrize("position", [-1, 5])

@@ -65,7 +65,8 @@ def clamped(x: Expr, low: float, high: float) -> Expr:
     return _call("min", _call("max", x, low), high)
 
 
-def _fmod(x: Expr, y: Expr) -> Expr:
+def fmod(x: Expr, y: Expr) -> Expr:
+    """The rest of x / y without its fraction; it has the sign of x."""
     return mul(_call("sign", x), _call("mod", _call("abs", x), _call("abs", y)))
 
 
@@ -107,8 +108,8 @@ DERIVED: dict[str, Callable[..., Expr]] = {
     "nearbyint": _round,
     "rint": _round,
     "trunc": truncated,
-    "fmod": _fmod,
-    "truncmod": _fmod,
+    "fmod": fmod,
+    "truncmod": fmod,
     "cos": lambda x: _call("sin", add(x, pi / 2)),
     "tan": lambda x: div(_call("sin", x), _call("sin", add(x, pi / 2))),
     "atan": lambda x: _call("arctan", x),

@@ -2,14 +2,19 @@
 
 from math import inf
 
-from tvm_neuron.codegen.derived import clamped, mul, sub, truncated
+from tvm_neuron.codegen.derived import clamped, fmod, mul, sub, truncated
 from tvm_neuron.schedule.expr import INTEGER, Apply, Expr, Index, Load, Num, loads
+from tvm_neuron.schedule.operations import BITWISE
 
 _BITS = {"bool": 1, "int8": 8, "uint8": 8, "int16": 16, "int32": 32, "int64": 64}
 _LARGEST = {
     "bool": 1, "int8": 127, "uint8": 255, "int16": 2**15 - 1, "int32": 2**31 - 1, "int64": 2**63 - 1,
 }  # fmt: skip
 _TRUTHS = ("is_equal", "not_equal", "is_gt", "is_ge", "is_lt", "is_le", "and", "or", "not")
+_COMPARISONS = _TRUTHS[:6]
+_DIVISIONS = ("divide", "floordiv", "truncmod", "floormod")
+_MOST_DIVIDED = 2.0**16
+_LOGIC = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "not_equal"}  # of single bits
 _BOUNDED = (*_TRUTHS, "max", "min")  # never larger than their operands
 EXACT_TO = 2.0**24
 _LARGEST_FLOAT = float(2**31 - 128)  # of those that fit into int32
@@ -28,9 +33,86 @@ def arithmetic(op: str, dtype: str, left: Expr, right: Expr) -> Expr:
     value = Apply(op, (left, right))
     if not any(True for _ in loads(value)):
         return value  # positions only
+    if op in _DIVISIONS:
+        return _divided(op, dtype, left, right)
+    is_wide = max(map(bound, (left, right))) > EXACT_TO
+    if is_wide and op in _COMPARISONS:
+        return _compared(op, left, right)
+    if is_wide and op in ("max", "min"):
+        return chosen(_compared("is_gt" if op == "max" else "is_lt", left, right), left, right)
     if max(map(bound, (left, right, value))) > EXACT_TO:
         return inexact(op, left, right)
     return wrapped(value, dtype) if op not in _BOUNDED and bound(value) > _LARGEST.get(dtype, inf) else value
+
+
+def _divided(op: str, dtype: str, left: Expr, right: Expr) -> Expr:
+    """A quotient or rest of numbers of up to 16 bits, towards zero or down; a quotient without rest is exact."""
+    if max(map(bound, (left, right))) > _MOST_DIVIDED:
+        return inexact(op, left, right)
+    rest = fmod(left, right) if op in ("divide", "truncmod") else Apply("mod", (left, right))
+    return rest if op.endswith("mod") else wrapped(Apply("divide", (sub(left, rest), right)), dtype)
+
+
+def _compared(op: str, left: Expr, right: Expr) -> Expr:
+    """A comparison of numbers that float32 may round."""
+    if not all(map(_has_bits, (left, right))):
+        return inexact(op, left, right)
+    if min(map(bound, (left, right))) < EXACT_TO:
+        return Apply(op, (left, right))  # rounding keeps the order to any number below 2^24
+    (high, low), (other_high, other_low) = ((_bits(x, -(2**16)), _bits(x, 2**16 - 1)) for x in (left, right))
+    return Apply(op, (sub(high, other_high), sub(other_low, low)))  # both of at most 17 digits
+
+
+def _bits(value: Expr, mask: int) -> Expr:
+    return Apply("bitwise_and", (value, Num(mask)))
+
+
+def chosen(condition: Expr, on_true: Expr, on_false: Expr) -> Expr:
+    """One of two whole numbers, which is copied bit for bit."""
+    if not (_has_bits(on_true) and _has_bits(on_false)):
+        return inexact("select", condition, on_true, on_false)
+    return Apply("select", (condition, on_true, on_false))
+
+
+def bitwise(op: str, dtype: str, left: Expr, right: Expr) -> Expr:
+    """`left op right` on the bits of operands of an integer dtype.
+
+    Marked as inexact where an operand is neither read as it is nor exact in float32, or a result has more than 32 bits.
+    """
+    value = Apply(op, (left, right))
+    if not any(True for _ in loads(value)):
+        return value
+    if dtype == "bool":
+        return Apply(_LOGIC[op], (left, right))
+    is_long = dtype == "int64" and op == "logical_shift_left"
+    if dtype not in _BITS or is_long or not all(map(_has_bits, (left, right))):
+        return inexact(op, left, right)
+    return _low_bits(value, dtype) if op == "logical_shift_left" and _BITS[dtype] < 32 else value
+
+
+def inverted(dtype: str, value: Expr) -> Expr:
+    """All bits of a number of an integer dtype turned around."""
+    if dtype == "bool":
+        return Apply("not", (value,))
+    ones = 2 ** int(dtype.removeprefix("uint")) - 1 if dtype.startswith("u") else -1
+    return bitwise("bitwise_xor", dtype, value, Num(ones))
+
+
+def _has_bits(expr: Expr) -> bool:
+    """Whether an engine can take the number's bits: it reads or makes them, or float32 holds it."""
+    if isinstance(expr, Num):
+        return -(2**31) <= expr.value < 2**31
+    has_them = isinstance(expr, Load) or (isinstance(expr, Apply) and expr.op in (*BITWISE, "select"))
+    return has_them or bound(expr) <= EXACT_TO
+
+
+def _low_bits(value: Expr, dtype: str) -> Expr:
+    """The lowest bits of an integer as one of a dtype of up to 16 bits."""
+    rest = _bits(value, 2 ** _BITS[dtype] - 1)
+    if dtype.startswith("u"):
+        return rest
+    sign = Num(2 ** (_BITS[dtype] - 1))
+    return sub(Apply("bitwise_xor", (rest, sign)), sign)
 
 
 def bound(expr: Expr) -> float:
@@ -52,6 +134,14 @@ def bound(expr: Expr) -> float:
             return max(bound(left), bound(right))
         case Apply("mod", (_, Num(value))):
             return abs(value)
+        case Apply("bitwise_and", (_, Num(value))) if value >= 0:
+            return value
+        case Apply("arith_shift_right", (left, Num(value))) if value >= 0:
+            return bound(left) / 2.0**value + 1
+        case Apply("arith_shift_right", (left, _)):
+            return bound(left)
+        case Apply("bitwise_and" | "bitwise_or" | "bitwise_xor", (left, right)):
+            return 2 * max(bound(left), bound(right))
         case Apply(op, _) if op in _TRUTHS:
             return 1.0
         case _:
@@ -88,6 +178,6 @@ def cast(inner: Expr, source: str, target: str) -> Expr:
     fits = _BITS.get(source, 64) < bits or {source, target} == {"int32", "int64"} or source == target
     if fits and not (source == "int8" and target.startswith("u")):
         return inner
-    if bound(inner) > EXACT_TO:
-        return inexact(f"cast.{target}", inner)
-    return wrapped(inner, target)
+    if bound(inner) <= EXACT_TO:
+        return wrapped(inner, target)
+    return _low_bits(inner, target) if _has_bits(inner) else inexact(f"cast.{target}", inner)

@@ -7,7 +7,7 @@ from typing import Any
 from tvm import ir, s_tir, tirx
 
 from tvm_neuron.codegen.derived import DERIVED
-from tvm_neuron.codegen.integers import EXACT_TO, arithmetic, bound, cast, inexact, is_integer
+from tvm_neuron.codegen.integers import arithmetic, bitwise, cast, chosen, inexact, inverted, is_integer
 from tvm_neuron.errors import CompileError
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, loads
@@ -24,6 +24,10 @@ _CALLS = {
     "erf": "erf",
     "fabs": "abs", "pow": "pow", "if_then_else": "select", "fmax": "max", "fmin": "min",
     "floor": "floor", "ceil": "ceil", "round": "round", "nearbyint": "round", "trunc": "trunc",
+}  # fmt: skip
+_BITWISE = {
+    "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor",
+    "LShift": "logical_shift_left", "RShift": "arith_shift_right",
 }  # fmt: skip
 _COMBINES = {"Add": "add", "Max": "max", "Min": "min", "Mul": "multiply", "And": "min", "Or": "max"}
 
@@ -114,6 +118,10 @@ class _Reader:
             return Load(self.tensor(node.source), tuple(self.place(i) for i in node.indices))
         if kind in _BINARY:
             return self.binary(_BINARY[kind], node.a, node.b)
+        if kind in _BITWISE and not self.is_place:
+            return self.limited(bitwise(_BITWISE[kind], _dtype(str(node.a.ty)), self.expr(node.a), self.expr(node.b)))
+        if kind == "BitwiseNot":
+            return self.limited(inverted(_dtype(str(node.a.ty)), self.expr(node.a)))
         if kind == "Cast":
             inner, source, target = self.expr(node.value), str(node.value.ty), str(node.ty)
             return inner if self.is_place else cast(inner, _dtype(source), _dtype(target))
@@ -169,8 +177,8 @@ class _Reader:
     def call_expr(self, name: str, operands: tuple[Any, ...]) -> Expr:
         values = tuple(self.expr(operand) for operand in operands)
         is_whole = name == "if_then_else" and not self.is_place and is_integer(_dtype(str(operands[1].ty)))
-        if is_whole and any(True for _ in loads(values[0])) and max(map(bound, values[1:])) > EXACT_TO:
-            return inexact("select", *values)
+        if is_whole and any(True for _ in loads(values[0])):
+            return chosen(*values)
         if name in DERIVED and not self.is_place:
             return DERIVED[name](*values)
         if name in _CALLS:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from tvm_neuron.codegen.kernels.affine import fold_scale
 from tvm_neuron.codegen.kernels.bounce import bounce_through_dram
+from tvm_neuron.codegen.kernels.exact_constants import keep_bits
 from tvm_neuron.codegen.kernels.functions import use_functions
 from tvm_neuron.codegen.kernels.fuse import fuse
 from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operands
@@ -78,7 +79,7 @@ def make_kernels(
 
 
 def _simplified(kernel: Kernel) -> Kernel:
-    return simplify_truths(use_functions(fold_scale(kernel)))
+    return simplify_truths(use_functions(fold_scale(keep_bits(kernel))))
 
 
 def _give_dimensions(graph: Graph) -> None:

@@ -2,6 +2,7 @@
 
 from tvm_neuron.isa.act import Activation
 from tvm_neuron.isa.affine import Affine, affine
+from tvm_neuron.isa.bits import TensorScalarBits, TensorTensorBits
 from tvm_neuron.isa.cost import Cost
 from tvm_neuron.isa.dma import DmaCopy, DmaGather
 from tvm_neuron.isa.instruction import QUEUES, Instruction, Wait
@@ -20,6 +21,8 @@ ISA: tuple[type[Instruction], ...] = (
     TensorCopy,
     Memset,
     Select,
+    TensorTensorBits,
+    TensorScalarBits,
     DmaCopy,
     DmaGather,
 )
@@ -47,7 +50,9 @@ __all__ = [
     "TensorCopy",
     "TensorReduce",
     "TensorScalar",
+    "TensorScalarBits",
     "TensorTensor",
+    "TensorTensorBits",
     "Tile",
     "Transpose",
     "Wait",

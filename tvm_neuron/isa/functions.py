@@ -32,6 +32,16 @@ ALU: dict[str, Callable[..., Array]] = {
 }
 ALU_NAMES = tuple(ALU)
 
+# Operations on whole numbers as they are, named as in the public NKI instruction set.
+BITWISE: dict[str, Callable[[Array, Array], Array]] = {
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+    "logical_shift_left": np.left_shift,
+    "arith_shift_right": np.right_shift,
+}
+BITWISE_NAMES = tuple(BITWISE)
+
 # Operations that can accumulate along free axes, with NumPy's reduction of each.
 REDUCE: dict[str, Callable[..., Array]] = {"add": np.sum, "max": np.max, "min": np.min, "multiply": np.prod}
 REDUCE_NAMES = tuple(REDUCE)

@@ -58,6 +58,11 @@ class Instruction:
         """The queue whose order it keeps and whose counter it advances."""
         return self.engine
 
+    @property
+    def takes_bits(self) -> bool:
+        """Whether `compute` takes its sources as they lie in memory, not as float32."""
+        return self.engine == "dma"
+
     @classmethod
     @cache
     def kinds(cls) -> tuple[tuple[str, Kind], ...]:

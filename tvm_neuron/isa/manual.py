@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tvm_neuron.isa import ISA, QUEUES
 from tvm_neuron.isa.dtypes import CODES
-from tvm_neuron.isa.functions import ACTIVATION_NAMES, ALU_NAMES
+from tvm_neuron.isa.functions import ACTIVATION_NAMES, ALU_NAMES, BITWISE_NAMES
 from tvm_neuron.isa.instruction import Instruction
 from tvm_neuron.isa.operand import Kind, TileKind
 
@@ -31,6 +31,7 @@ DMA: in ns): the first number keeps the engine busy, the second passes until the
   each, and takes `step*count` elements along each free axis, the innermost last. A tile `dram.float32{{t=0;at=5;...}}`
   lies in tensor t; its `at` counts elements.
 * Elementwise operations `op`: {", ".join(ALU_NAMES)}.
+* Operations on bits: {", ".join(BITWISE_NAMES)}. What they read stays as it lies in memory.
 * Functions: {", ".join(ACTIVATION_NAMES)}.
 """
 

@@ -137,12 +137,17 @@ class TensorCopy(Instruction, opcode=0x34, engine="pool", mnemonic="tensor_copy"
 
 
 class Select(Instruction, opcode=0x36, engine="pool", mnemonic="select"):
-    """result[P, *N] = on_true[P, *N] where predicate[P, *N] != 0, else on_false[P, *N]."""
+    """result[P, *N] = on_true[P, *N] where predicate[P, *N] != 0, else on_false[P, *N]; bit for bit if of one dtype."""
 
     result: Tile = writes()
     predicate: Tile = reads()
     on_true: Tile = reads()
     on_false: Tile = reads()
+
+    @property
+    def takes_bits(self) -> bool:
+        """As POOL's copies do: bit for bit where dtypes agree, else through float32 (public NKI documentation)."""
+        return self.on_true.dtype == self.on_false.dtype == self.result.dtype
 
     def check(self, device: Device) -> None:
         need_same_shape("select", self.result, self.predicate, self.on_true, self.on_false)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from tvm_neuron.isa.functions import ACTIVATION, ALU, REDUCE
+from tvm_neuron.isa.functions import ACTIVATION, ALU, BITWISE, REDUCE
 from tvm_neuron.schedule.expr import INTEGER, Apply, Axis, Expr, Index, Load, Num
 from tvm_neuron.schedule.graph import Block, linear_indices
 
@@ -91,6 +91,13 @@ _POSITIONS = {
 }  # fmt: skip
 
 
+def _bits(value: Any) -> Any:
+    """A whole number of at least 32 bits, as engines take it; a number is Python's, which any dtype takes."""
+    if isinstance(value, np.ndarray):
+        return value if value.dtype.kind in "iu" and value.itemsize >= 4 else value.astype(np.int32)
+    return int(value)
+
+
 def _apply(op: str, args: list[Any]) -> Array:
     op = op.removeprefix(INTEGER)
     if op == "copy":
@@ -105,6 +112,8 @@ def _apply(op: str, args: list[Any]) -> Array:
         return np.logical_not(args[0])
     if op.startswith("cast."):
         return np.asarray(args[0]).astype(op.removeprefix("cast."))
+    if op in BITWISE:
+        return np.asarray(BITWISE[op](*map(_bits, args)))
     if op in _POSITIONS:
         return np.asarray(_POSITIONS[op](*args))
     return np.asarray(ALU[op](*args) if op in ALU else ACTIVATION[op](*args))

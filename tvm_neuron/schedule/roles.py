@@ -87,3 +87,11 @@ def constant_load(block: Block) -> Load | None:
     values = np.broadcast_to(evaluate(block.expr, axes), [axis.extent for axis in axes])
     table = Tensor(f"{block.output.name}.table", values.shape, block.output.dtype, value=np.ascontiguousarray(values))
     return Load(table, tuple(Index(axis) for axis in axes))
+
+
+def is_wide_copy(expr: Expr) -> bool:
+    """Whether it only copies integers of which float32 may lose digits."""
+    if not isinstance(expr, Load) or expr.tensor.dtype not in ("int32", "int64"):
+        return False
+    value = expr.tensor.value
+    return value is None or bool(value.size and abs(value).max() > 2**24)

@@ -72,6 +72,6 @@ def make_statement(
             first = getattr(instruction, kind.unless) if is_update else ()
     assert target is not None  # every instruction writes one tile
     statement = Statement(instruction, axes, tuple(counts), operands, target, resolve(target), is_update, first)
-    statement.raw = is_update or instruction.engine == "dma"  # which moves bits, and converts them on the way out
+    statement.raw = is_update or instruction.takes_bits
     statement.lead = axes
     return statement

@@ -2,15 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import prod
-from typing import Protocol
 
-from tvm_neuron.allocation.layouts import aligned
+from tvm_neuron.codegen.emit.bits import Bits
+from tvm_neuron.codegen.emit.targets import Emits, Operand, Temporaries, spread
 from tvm_neuron.errors import CompileError
 from tvm_neuron.isa import (
     Activation,
-    Affine,
-    Instruction,
     Memset,
     ScalarTensorTensor,
     Select,
@@ -18,27 +15,10 @@ from tvm_neuron.isa import (
     TensorTensor,
     Tile,
 )
-from tvm_neuron.isa.functions import ACTIVATION, ALU
-from tvm_neuron.isa.tile import Dims
-from tvm_neuron.schedule.expr import Apply, Axis, Expr, Load, Num, axes_of
-from tvm_neuron.schedule.kernel import ROOT, Kernel
+from tvm_neuron.isa.functions import ACTIVATION, ALU, BITWISE
+from tvm_neuron.schedule.expr import Apply, Expr, Load, Num
 
 _COMMUTES = ("add", "multiply", "max", "min", "is_equal", "not_equal")
-Operand = Tile | float
-
-
-class Emits(Protocol):
-    """Where instructions go."""
-
-    def emit(self, instruction: Instruction, /) -> None:
-        """Takes the next instruction."""
-
-
-class Temporaries(Protocol):
-    """Where temporary tiles come from."""
-
-    def tile(self, partitions: int, dims: Dims, /) -> Tile:
-        """A new float32 tile."""
 
 
 @dataclass
@@ -51,6 +31,9 @@ class Arithmetic:
     resolve: Callable[[Load], Operand]
     _made: dict[Expr, Tile] = field(default_factory=dict)  # what occurs again is computed once
 
+    def __post_init__(self) -> None:
+        self._bits = Bits(self.builder, self.scratch, self.shape, self.operand, self.store)
+
     def store(self, expr: Expr, result: Tile) -> None:
         """Computes the expression into `result`."""
         match expr:
@@ -61,7 +44,7 @@ class Arithmetic:
             case Apply("min", (Apply("max", (inner, Num(low))), Num(high))):
                 self.builder.emit(
                     TensorScalar(
-                        result=result, source=_spread(self._tile(inner), result.dims), scalar0=float(low),
+                        result=result, source=spread(self._tile(inner), result.dims), scalar0=float(low),
                         scalar1=float(high), op0="max", op1="min", reverse=0,
                     )
                 )  # fmt: skip
@@ -74,20 +57,24 @@ class Arithmetic:
             case Apply(op1, (Apply(op0, (inner, low)), high)) if self._is_two_steps(op0, op1, low, high):
                 self.builder.emit(
                     TensorScalar(
-                        result=result, source=_spread(self._tile(inner), result.dims), scalar0=self._operand(low),
-                        scalar1=self._operand(high), op0=op0, op1=op1, reverse=0,
+                        result=result, source=spread(self._tile(inner), result.dims), scalar0=self.operand(low),
+                        scalar1=self.operand(high), op0=op0, op1=op1, reverse=0,
                     )
                 )  # fmt: skip
             case Apply("add" | "multiply", (_, right)) if self._is_scalar(right):
                 self._affine("copy", expr, result)
             case Apply(op, (left, right)) if op in ALU:
                 self._binary(op, left, right, result)
+            case Apply(op, (left, right)) if op in BITWISE:
+                self._bits.store(op, left, right, result)
             case Apply("and" | "or" as op, (left, right)):
                 self._binary("multiply" if op == "and" else "max", left, right, result)
             case Apply("not", (inner,)):
                 self._binary("is_equal", inner, Num(0.0), result)
             case Apply("select", (condition, on_true, on_false)):
-                predicate, chosen, other = (self._whole(part) for part in (condition, on_true, on_false))
+                is_wide = result.dtype == "int32" and any(map(self._bits.is_wide, (on_true, on_false)))
+                whole = self._bits.whole if is_wide else self._whole
+                predicate, chosen, other = self._whole(condition), whole(on_true), whole(on_false)
                 self.builder.emit(Select(result=result, predicate=predicate, on_true=chosen, on_false=other))
             case Apply(op, _):
                 raise CompileError(f"no engine of a NeuronCore computes '{op}'")
@@ -99,7 +86,7 @@ class Arithmetic:
         both = op0 in ALU and op1 in ALU and (op0, op1) != ("multiply", "add")
         return both and self._is_scalar(low) and self._is_scalar(high)
 
-    def _operand(self, expr: Expr) -> Operand:
+    def operand(self, expr: Expr) -> Operand:
         """Where the value of the expression lies: an immediate, a load's own tile, or a new temporary."""
         if isinstance(expr, Num):
             return float(expr.value)
@@ -109,25 +96,27 @@ class Arithmetic:
             small = self._is_scalar(expr)
             partitions, dims = self.shape
             result = self.scratch.tile(partitions, ((1, 1),) if small else dims)
+            if isinstance(expr, Apply) and expr.op in BITWISE:
+                result = replace(result, dtype="int32")
             self.store(expr, result)
             self._made[expr] = result
         return self._made[expr]
 
     def _tile(self, expr: Expr) -> Tile:
-        found = self._operand(expr)
+        found = self.operand(expr)
         if isinstance(found, float):
             raise CompileError("an operation on constants alone was left to the core")
         return found
 
     def _whole(self, expr: Expr) -> Tile:
         """A tile with an element for each of the result's: single values are spread, constants written once."""
-        found = self._operand(expr)
+        found = self.operand(expr)
         partitions, dims = self.shape
         if isinstance(found, float):
             constant = self.scratch.tile(partitions, ((1, 1),))
             self.builder.emit(Memset(result=constant, value=found))
-            return _spread(constant, dims)
-        return _spread(found, dims)
+            return spread(constant, dims)
+        return spread(found, dims)
 
     def _is_scalar(self, expr: Expr) -> bool:
         """Whether it is one value for each partition."""
@@ -152,12 +141,12 @@ class Arithmetic:
         inner = expr
         match inner:
             case Apply("add", (left, right)) if self._is_scalar(right):
-                inner, shift = left, self._operand(right)
+                inner, shift = left, self.operand(right)
         match inner:
             case Apply("multiply", (left, right)) if self._is_scalar(right):
-                inner, scale = left, self._operand(right)
+                inner, scale = left, self.operand(right)
         source = self._tile(inner)
-        source = _spread(source, result.dims)
+        source = spread(source, result.dims)
         self.builder.emit(Activation(result=result, source=source, scale=scale, bias=shift, function=function))
 
     def _binary(self, op: str, left: Expr, right: Expr, result: Tile) -> None:
@@ -168,7 +157,7 @@ class Arithmetic:
             tile, number = (right, left) if reverse else (left, right)
             self.builder.emit(
                 TensorScalar(
-                    result=result, source=_spread(self._tile(tile), result.dims), scalar0=self._operand(number),
+                    result=result, source=spread(self._tile(tile), result.dims), scalar0=self.operand(number),
                     scalar1=0.0, op0=op, op1="bypass", reverse=reverse,
                 )
             )  # fmt: skip
@@ -180,7 +169,7 @@ class Arithmetic:
             inner, number = left.args
             self.builder.emit(
                 ScalarTensorTensor(
-                    result=result, left=self._tile(inner), right=self._tile(right), scalar0=self._operand(number),
+                    result=result, left=self._tile(inner), right=self._tile(right), scalar0=self.operand(number),
                     op0=left.op, op1=op,
                 )
             )  # fmt: skip
@@ -191,56 +180,3 @@ class Arithmetic:
         if not isinstance(expr, Apply) or expr.op not in ALU or len(expr.args) != 2:
             return False
         return self._is_scalar(expr.args[1]) and not self._is_scalar(expr.args[0])
-
-
-def _spread(tile: Tile, dims: Dims) -> Tile:
-    """The tile; if it has one value for each partition, reading that again and again."""
-    return replace(tile, dims=tuple((0, count) for _, count in dims)) if tile.free_elems == 1 else tile
-
-
-class _Nowhere:
-    """A builder and scratch memory that only add up how much of it is taken."""
-
-    def __init__(self) -> None:
-        self.bytes = 0
-
-    def emit(self, _instruction: Instruction) -> None:
-        pass
-
-    def tile(self, partitions: int, dims: Dims) -> Tile:
-        self.bytes += temporary_bytes(dims)
-        return Tile("sbuf", "float32", Affine(), partitions, Affine(), dims)
-
-
-def temporary_bytes(dims: Dims) -> int:
-    """Bytes of each partition that a temporary tile takes."""
-    return aligned(4 * prod(count for _, count in dims))
-
-
-def bytes_taken(expr: Expr, shape: tuple[int, Dims], resolve: Callable[[Load], Operand]) -> int:
-    """Bytes of each partition that all temporary tiles of an expression take; arguments as of `Arithmetic`."""
-    nowhere = _Nowhere()
-    partitions, dims = shape
-    result = Tile("sbuf", "float32", Affine(), partitions, Affine(), dims)
-    Arithmetic(nowhere, nowhere, shape, resolve).store(expr, result)
-    return nowhere.bytes
-
-
-def most_bytes_taken(kernel: Kernel, most_elems: int, row_elems: int) -> int:
-    """As many at most, for tiles of up to `most_elems`, where rows of `row_elems` and more are tiles of their own."""
-    whole, single = ((1, most_elems),), ((1, 1),)
-    free = {axis for axis in kernel.free if axis.extent > 1}
-    inner = innermost(kernel)
-    if kernel.root is None and inner is not None and inner.extent >= row_elems:
-        free = {inner}  # an operand without it is one value for each partition
-
-    def resolve(load: Load) -> Operand:
-        is_single = load is not ROOT and not free & set(axes_of(load))
-        return Tile("sbuf", "float32", Affine(), 1, Affine(), single if is_single else whole)
-
-    return bytes_taken(kernel.expr, (1, whole), resolve)
-
-
-def innermost(kernel: Kernel) -> Axis | None:
-    """The innermost free axis that there is more than one of."""
-    return next((axis for axis in reversed(kernel.free) if axis.extent > 1), None)

@@ -3,11 +3,13 @@
 from dataclasses import replace
 
 from tvm_neuron.allocation.storage import Spans, Storage
-from tvm_neuron.codegen.emit.arithmetic import Arithmetic, Operand, bytes_taken
+from tvm_neuron.codegen.emit.arithmetic import Arithmetic
 from tvm_neuron.codegen.emit.builder import Loops, Scratch
 from tvm_neuron.codegen.emit.emitter import Emitter
 from tvm_neuron.codegen.emit.positions import follows_channel, is_vector
 from tvm_neuron.codegen.emit.squeeze import Squeeze
+from tvm_neuron.codegen.emit.taken import bytes_taken
+from tvm_neuron.codegen.emit.targets import Operand
 from tvm_neuron.isa import Tile
 from tvm_neuron.schedule.expr import Load, loads
 from tvm_neuron.schedule.kernel import ROOT, Kernel
@@ -39,7 +41,7 @@ class TileEnd:
             return shape_of(tile) if self._is_whole(tile) else replace(tile, dims=((1, 1),))
 
         shape = (self.spans[self.kernel.channel].size, shape_of.dims(contiguous(counts)))
-        scratch = Scratch(builder.scratch, bytes_taken(self.kernel.expr, shape, resolve), loops)
+        scratch = Scratch(builder.scratch, bytes_taken(self.kernel.expr, shape, resolve, self.out.dtype), loops)
         Arithmetic(builder, scratch, shape, resolve).store(self.kernel.expr, shape_of(self.out))
 
     def _is_whole(self, tile: Tile) -> bool:

@@ -6,11 +6,11 @@ from math import prod
 
 from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.storage import OnChip, Span
-from tvm_neuron.codegen.emit.arithmetic import innermost, most_bytes_taken
 from tvm_neuron.codegen.emit.builder import Loops, Scratch
 from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
 from tvm_neuron.codegen.emit.nests import nests
 from tvm_neuron.codegen.emit.squeeze import Squeeze
+from tvm_neuron.codegen.emit.taken import innermost, most_bytes_taken
 from tvm_neuron.codegen.emit.tile_end import TileEnd
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import TensorReduce

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from tvm_neuron.schedule.evaluate import evaluate
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, axes_of
 from tvm_neuron.schedule.kernel import ACCUMULATOR, ROOT, Contraction, Kernel
+from tvm_neuron.schedule.operations import BITWISE
 from tvm_neuron.schedule.tensor import Tensor
 
 Array = NDArray[Any]
@@ -72,9 +73,10 @@ def channel_constant(expr: Expr, channel: Axis) -> Array | None:
 
 
 def _is_known(expr: Expr) -> bool:
+    """Whether float32 constants give its value; those that operations on bits put together have more digits."""
     if isinstance(expr, Load):
         return expr.tensor is not ACCUMULATOR and expr.tensor.value is not None
-    return not isinstance(expr, Apply) or all(_is_known(arg) for arg in expr.args)
+    return not isinstance(expr, Apply) or (expr.op not in BITWISE and all(_is_known(arg) for arg in expr.args))
 
 
 def constant_expr(value: Array, channel: Axis) -> Expr:
