@@ -1,8 +1,8 @@
 """Several batch sizes and sequence lengths in one library: the right one is chosen, and weights are held once."""
 
+import gc
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 import onnxruntime
@@ -14,6 +14,7 @@ from tests.onnx_models import make_model
 from tvm_neuron import BuildOptions, relay
 from tvm_neuron.errors import InputError, NeffError, OptionError
 from tvm_neuron.runtime import neffs, shared
+from tvm_neuron.runtime.service import Service
 
 RNG = np.random.default_rng(0)
 WEIGHTS = {
@@ -104,9 +105,17 @@ def test_what_is_no_set_of_buckets() -> None:
         relay.build_buckets([imported(SHAPES[0]), relay.frontend.from_onnx(other)])
 
 
-def test_weights_that_nobody_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared, "_finders", {})
-    monkeypatch.setattr(shared, "_held", WeakValueDictionary())
+def test_a_service_loads_them(path: Path) -> None:
+    with Service(total_cores=1, environment={}) as service:
+        model = service.load(path)
+        model.start()
+        for shape in SHAPES:
+            x = RNG.standard_normal(shape).astype(np.float32)
+            assert model.infer({"x": x})["y"].shape[:2] == shape[:2]
+
+
+def test_weights_go_with_the_last_who_has_them() -> None:
+    gc.collect()  # the executors of other tests
     mod, params = imported(SHAPES[0])
     (data,) = neffs(relay.build(mod, params=params, options=BuildOptions(on_cpu=("top",)))).values()
     entries: dict[str, bytes] = {}
@@ -114,7 +123,11 @@ def test_weights_that_nobody_has(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(outline) < len(data) - sum(map(len, entries.values())) + 1000
     with pytest.raises(NeffError, match="weights are not in a library that was opened"):
         shared.read(outline)
-    shared.offer(entries, entries.__getitem__)
+    source = shared.Source(entries, entries.__getitem__)
     assert shared.whole(outline) == data
     first, second = (shared.read(outline).cores[0].weights for _ in range(2))
     assert any(np.shares_memory(first[name], second[name]) for name in first)
+    del source, first, second
+    gc.collect()
+    with pytest.raises(NeffError, match="weights are not in a library that was opened"):
+        shared.read(outline)

@@ -1,7 +1,9 @@
 """Models that serve many threads: right answers to the right caller, bounded queues, states, timeouts."""
 
+import gc
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 from tests.service.conftest import WEIGHTS
 from tvm_neuron.errors import InferTimeoutError, InputError, QueueFullError, ServiceError
+from tvm_neuron.runtime import program
 from tvm_neuron.runtime.service import LoadedModel, Service, State
 
 
@@ -183,3 +186,20 @@ def _wait_until(condition: Any) -> None:
             return
         time.sleep(0.01)
     raise AssertionError("it never happened")
+
+
+def test_programs_go_with_their_models(library: Path) -> None:
+    """TVM holds every library that was loaded from a file until the process ends; what runs must not stay with it."""
+    before = set(program._programs.values())
+    with Service(total_cores=2, environment={}) as service:
+        models = [service.load(library), service.load(library)]
+        for seed, model in enumerate(models):
+            model.start()
+            assert is_answer_to(seed, model.infer({"x": numbered(seed)}))
+        programs = [each for each in program._programs.values() if each not in before]
+        assert programs
+        watched = [weakref.ref(each) for each in programs]
+        del programs
+    del service, models, model
+    gc.collect()
+    assert [each() for each in watched if each() is not None] == []

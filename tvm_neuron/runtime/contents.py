@@ -29,9 +29,8 @@ def manifest(library: Library) -> dict[str, Any]:
 
 def neffs(library: Library) -> dict[str, bytes]:
     """The NEFF of each Neuron subgraph by its symbol, in the order in which they run; of the first bucket."""
-    root, found = root_module(library), dict[str, bytes]()
-    if root.kind == "neuron":
-        shared.offer(entry_names(root), lambda name: entry(root, name))
+    found = dict[str, bytes]()
+    _source = weights_of(library)  # held until all are read
     for module in _neuron_modules(virtual_machines(library)[0]):
         found |= {name: shared.whole(entry(module, name)) for name in entry_names(module) if not name.startswith("__")}
     return dict(sorted(found.items(), key=lambda item: (len(item[0]), item[0])))
@@ -55,6 +54,12 @@ def virtual_machines(library: Library) -> list[tvm.runtime.Module]:
     root = root_module(library)
     has_factory = root.kind == "neuron" and FACTORY_ENTRY in entry_names(root)
     return list(root.imports) if has_factory else [root]
+
+
+def weights_of(library: Library) -> shared.Source:
+    """Where the library's programs find the weights that they share."""
+    root = root_module(library)
+    return shared.Source(entry_names(root) if root.kind == "neuron" else (), lambda name: entry(root, name))
 
 
 def _neuron_modules(module: tvm.runtime.Module) -> Iterator[tvm.runtime.Module]:

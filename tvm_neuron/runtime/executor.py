@@ -12,7 +12,7 @@ from tvm_neuron.neff import TensorInfo, check_inputs
 from tvm_neuron.runtime import shared
 from tvm_neuron.runtime.batches import rows_of
 from tvm_neuron.runtime.bucket import Bucket, for_rows
-from tvm_neuron.runtime.library import entry, entry_names
+from tvm_neuron.runtime.contents import Library, virtual_machines, weights_of
 from tvm_neuron.runtime.tensors import as_numpy, widened
 from tvm_neuron.runtime.transfers import Moved, counting
 
@@ -31,9 +31,16 @@ class Executor:
     Raises InputError from `set_input` (unknown name, wrong shape or dtype) and from `run` (an input is missing).
     """
 
-    def __init__(self, modules: Sequence[tvm.runtime.Module], name: str, device: tvm.runtime.Device) -> None:
-        """`modules` are those of the buckets; see `Bucket`."""
+    def __init__(
+        self,
+        modules: Sequence[tvm.runtime.Module],
+        name: str,
+        device: tvm.runtime.Device,
+        weights: shared.Source | None = None,
+    ) -> None:
+        """`modules` are those of the buckets, see `Bucket`, which share `weights`."""
         self.name = name
+        self._weights = weights  # programs look for them at their first call
         self._buckets = sorted((Bucket(module, device) for module in modules), key=lambda bucket: bucket.elems)
         self.inputs = _common([bucket.inputs for bucket in self._buckets])
         self.outputs = _common([bucket.outputs for bucket in self._buckets])
@@ -130,18 +137,13 @@ def _common(buckets: Sequence[tuple[TensorInfo, ...]]) -> tuple[TensorInfo, ...]
     return tuple(found)
 
 
-def factory(module: tvm.runtime.Module) -> MakeExecutor:
-    """`device -> Executor` for a library's root module; registered as `tvm_neuron.runtime.factory`."""
-    shared.offer(entry_names(module), lambda name: entry(module, name))
-    return executors(module.imports)
-
-
-def executors(compiled: Sequence[tvm.runtime.Module]) -> MakeExecutor:
-    """Makes executors of the modules that hold the virtual machine's code, one for each bucket; they share it."""
-    executables = [tvm.runtime.Executable(module) for module in compiled]  # they keep what they link
+def executors(library: Library) -> MakeExecutor:
+    """`device -> Executor` for a library; for its root module registered as `tvm_neuron.runtime.factory`."""
+    executables = [tvm.runtime.Executable(module) for module in virtual_machines(library)]  # keep what they link
+    weights = weights_of(library)
 
     def create(*devices: tvm.runtime.Device) -> Executor:
         modules = [executable.jit() for executable in executables]
-        return Executor(modules, "default", devices[0] if devices else tvm.cpu(0))
+        return Executor(modules, "default", devices[0] if devices else tvm.cpu(0), weights)
 
     return create

@@ -2,6 +2,9 @@
 //
 // Function `<symbol>` is what the Python function `tvm_neuron.runtime.load` makes of the NEFF stored under it; the
 // entry "__factory__", if present, names a function that Python's `tvm_neuron.runtime.factory` provides.
+//
+// The module keeps neither: TVM holds a module that was loaded from a file until the process ends, and a program in
+// memory should go with the last virtual machine that asked for it. Python gives the same one to all of them.
 
 #include <tvm/ffi/cast.h>
 #include <tvm/ffi/container/array.h>
@@ -10,6 +13,7 @@
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/reflection/registry.h>
 
+#include <atomic>
 #include <cstring>
 #include <string>
 
@@ -21,7 +25,7 @@ using Entries = ffi::Map<ffi::String, ffi::Bytes>;
 
 class NeuronModule : public ffi::ModuleObj {
  public:
-  explicit NeuronModule(Entries entries) : entries_(std::move(entries)) {}
+  explicit NeuronModule(Entries entries) : entries_(std::move(entries)), id_(next_id_.fetch_add(1)) {}
 
   const char* kind() const final { return "neuron"; }
   int GetPropertyMask() const final { return ffi::Module::kBinarySerializable | ffi::Module::kRunnable; }
@@ -30,16 +34,14 @@ class NeuronModule : public ffi::ModuleObj {
   bool ImplementsFunction(const ffi::String& name) final { return IsFactory(name) || IsProgram(name); }
 
   ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) final {
-    if (IsFactory(name)) {  // not kept: it holds this module
+    if (IsFactory(name)) {
       auto make = ffi::Function::GetGlobalRequired("tvm_neuron.runtime.factory");
       return make(ffi::GetRef<ffi::Module>(this)).cast<ffi::Function>();
     }
     if (!IsProgram(name)) return std::nullopt;
-    if (auto found = loaded_.Get(name)) return found.value();
     auto load = ffi::Function::GetGlobalRequired("tvm_neuron.runtime.load");
-    auto function = load(name, entries_.at(name)).cast<ffi::Function>();
-    loaded_.Set(name, function);
-    return function;
+    auto data = ffi::Function::FromTyped([bytes = entries_.at(name)]() { return bytes; });
+    return load(id_, name, data).cast<ffi::Function>();
   }
 
   // Layout: for each entry the lengths of key and value (8 bytes each, little endian), the key, the value.
@@ -101,7 +103,8 @@ class NeuronModule : public ffi::ModuleObj {
   }
 
   Entries entries_;
-  ffi::Map<ffi::String, ffi::Function> loaded_;
+  const int64_t id_;  // unlike an address never used again
+  static inline std::atomic<int64_t> next_id_{0};
 };
 
 const NeuronModule* Cast(const ffi::Module& module) {

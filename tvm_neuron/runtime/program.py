@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from weakref import WeakValueDictionary
 
 import tvm
 
@@ -43,9 +44,10 @@ class LoadedProgram:
     that the NEFF states. Inputs are converted to their dtype in device memory; the outputs are written in place.
     """
 
-    def __init__(self, symbol: str, data: bytes) -> None:
+    def __init__(self, symbol: str, data: Callable[[], bytes]) -> None:
+        """`data` gives the NEFF, once."""
         self._symbol = symbol
-        self._data: bytes | None = data
+        self._data: Callable[[], bytes] | None = data
         self._loading = threading.Lock()
         self._cores: dict[int, _Core] = {}
         self._neff: neff.Pipeline
@@ -73,14 +75,24 @@ class LoadedProgram:
     def _loaded(self, number: int) -> _Core:
         with self._loading:
             if self._data is not None:
-                self._neff = shared.read(self._data)
+                self._neff = shared.read(self._data())
                 self._data = None
             if number not in self._cores:
                 self._cores[number] = _Core(self._neff)
             return self._cores[number]
 
 
-def load(symbol: str, data: bytes) -> Callable[..., None]:
-    """The function of the NEFF `data`; registered as `tvm_neuron.runtime.load` for the C++ module."""
-    program = LoadedProgram(symbol, data)
+_programs: WeakValueDictionary[tuple[int, str], LoadedProgram] = WeakValueDictionary()
+_finding = threading.Lock()
+
+
+def load(module: int, symbol: str, data: Callable[[], bytes]) -> Callable[..., None]:
+    """The function of a module's NEFF; registered as `tvm_neuron.runtime.load` for the C++ module.
+
+    All who hold it share one program in memory, which goes with the last of them.
+    """
+    with _finding:
+        program = _programs.get((module, symbol))
+        if program is None:
+            program = _programs[module, symbol] = LoadedProgram(symbol, data)
     return lambda *tensors: program(*tensors)

@@ -5,10 +5,11 @@ A NEFF is then an outline: the bytes that are its own, and the digests of its we
 
 import json
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from hashlib import sha256
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
 
@@ -23,8 +24,19 @@ _LENGTH_BYTES = 8
 Find = Callable[[str], bytes]
 
 _held: WeakValueDictionary[str, np.ndarray] = WeakValueDictionary()  # what loaded programs use, by digest
-_finders: dict[str, Find] = {}
+_sources: defaultdict[str, "WeakSet[Source]"] = defaultdict(WeakSet)
 _lock = threading.Lock()
+
+
+class Source:
+    """The weights among a library's entries, found for the programs of this process as long as this is held."""
+
+    def __init__(self, names: Iterable[str], find: Find) -> None:
+        self.find = find
+        with _lock:
+            for name in names:
+                if name.startswith(ENTRY):
+                    _sources[name.removeprefix(ENTRY)].add(self)
 
 
 def outline(data: bytes, entries: dict[str, bytes]) -> bytes:
@@ -78,12 +90,6 @@ def read(data: bytes) -> neff.Pipeline:
     return neff.Pipeline.of(replace(core, weights=weights))
 
 
-def offer(names: Iterable[str], find: Find) -> None:
-    """Say where the weights among a library's entries are to be found, when they are needed."""
-    with _lock:
-        _finders.update({name.removeprefix(ENTRY): find for name in names if name.startswith(ENTRY)})
-
-
 def _parts(data: bytes) -> tuple[list[tuple[int, str]], int]:
     """How many bytes come before each shared weight, and its digest; and where the first of these bytes lie."""
     if not data.startswith(_MAGIC):
@@ -97,9 +103,10 @@ def _weight(digest: str) -> np.ndarray:
     with _lock:
         held = _held.get(digest)
         if held is None:
-            if digest not in _finders:
+            source = next(iter(_sources[digest]), None)
+            if source is None:
                 raise NeffError("the program's weights are not in a library that was opened: open it by its factory")
-            held = np.frombuffer(_finders[digest](f"{ENTRY}{digest}"), np.uint8)
+            held = np.frombuffer(source.find(f"{ENTRY}{digest}"), np.uint8)
             _held[digest] = held
         return held
 

@@ -8,7 +8,7 @@ import tvm
 
 from tvm_neuron.errors import ServiceError
 from tvm_neuron.hw import load_device
-from tvm_neuron.runtime.contents import Library, manifest, virtual_machines
+from tvm_neuron.runtime.contents import Library, manifest
 from tvm_neuron.runtime.executor import executors
 from tvm_neuron.runtime.service.cores import Group, make_groups, most_requests, visible_cores
 from tvm_neuron.runtime.service.model import LoadedModel
@@ -60,7 +60,7 @@ class Service:
             groups = self._visible_groups(str(described["device"]))
             home, cores = _place(groups, group, wanted)
             most = most_requests(wanted, self._environment) if requests is None else requests
-            make = executors(virtual_machines(library))
+            make = executors(library)
             model = LoadedModel(name or f"model {len(self._homes)}", make, cores, per_replica, most)
             self._homes[model] = home
         return model
