@@ -1,5 +1,6 @@
 """neuron-cc run: right results, and one line for every way in which the inputs can be wrong."""
 
+import tracemalloc
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+import tvm
 
 from tests.cli.conftest import Cli
 from tvm_neuron.cli.arrays import read_npz, write_npz
+from tvm_neuron.cli.compiled import open_compiled
 from tvm_neuron.errors import InputError
 
 X = np.random.default_rng(1).normal(0, 9, (4, 8)).astype(np.float32)
@@ -97,6 +100,19 @@ def test_a_truncated_library_is_refused_before_it_is_loaded(cli: Cli, tmp_path: 
         words = ("run", path, "--input", tmp_path / "x.npz", "--output", tmp_path / "y.npz")
         message = f"'{path}' is a truncated library: {len(data)} bytes instead of {needed}"
         assert cli(*words) == (1, "", f"neuron-cc run: error NCC600: {message}\n")
+
+
+def test_a_library_is_not_held_as_bytes_while_it_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "lib.so"
+    path.write_bytes(b"\x7fELF".ljust(50_000_000, b"\0"))
+    held: list[int] = []
+    monkeypatch.setattr(tvm.runtime, "load_module", lambda _path: held.append(tracemalloc.get_traced_memory()[0]))
+    tracemalloc.start()
+    try:
+        open_compiled(str(path))
+    finally:
+        tracemalloc.stop()
+    assert [each < 10_000_000 for each in held] == [True]
 
 
 def test_bfloat16_survives_the_file(tmp_path: Path) -> None:

@@ -18,7 +18,11 @@ def open_compiled(path: str) -> Any:
         NeffError: it is neither, or damaged.
     """
     data = neff.read_file(path)
-    return _open_library(path, data) if data.startswith(_ELF) else neff.read_verified(data)
+    if not data.startswith(_ELF):
+        return neff.read_verified(data)
+    _check_whole(path, data)
+    del data  # loading makes copies of its own, beside which this one need not be held
+    return _load_library(path)
 
 
 def add_core(parser: argparse.ArgumentParser) -> None:
@@ -42,11 +46,14 @@ def read_core(options: argparse.Namespace) -> bytes:
     return core
 
 
-def _open_library(path: str, data: bytes) -> Any:
-    import tvm
-
+def _check_whole(path: str, data: bytes) -> None:
     if len(data) < _elf_bytes(data):  # loading it would end this process by a signal
         raise NeffError(f"'{path}' is a truncated library: {len(data)} bytes instead of {_elf_bytes(data)}")
+
+
+def _load_library(path: str) -> Any:
+    import tvm
+
     try:
         return tvm.runtime.load_module(path)
     except Exception as error:  # whatever the dynamic loader finds wrong
