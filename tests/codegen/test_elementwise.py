@@ -129,6 +129,16 @@ def test_comparisons_see_the_exact_inputs(name: str) -> None:
     np.testing.assert_array_equal(on_core(getattr(relax.op, name), left, right), getattr(np, name)(left, right))
 
 
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((1, 1, 4, 6), (4, 6)), ((1, 1, 4, 6), (6,)), ((2, 1, 4, 6), (4, 6)), ((1, 1, 200, 6), (200, 6)),
+     ((1, 1, 4, 6), (2, 1, 4, 1)), ((1, 1), (3, 4)), ((1, 3, 300), (7, 1, 300)), ((6,), (1,))],
+)  # fmt: skip
+def test_operands_are_broadcast_whatever_lies_on_the_partitions(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    a, b = (RNG.standard_normal(shape).astype(np.float32) for shape in (left, right))
+    np.testing.assert_array_equal(on_core(relax.op.subtract, a, b), a - b)
+
+
 def test_logic() -> None:
     left, right = RNG.random((2, 3, 40)) < 0.5
     np.testing.assert_array_equal(on_core(relax.op.logical_and, left, right), left & right)

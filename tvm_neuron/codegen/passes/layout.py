@@ -143,6 +143,8 @@ class _Layout:
                     block = self.copies.along(block, load, wanted[0])
                 elif len(here) == 1 and not any(here & set(m.terms) for m in maps):
                     block = self.copies.spread(block, load, next(iter(here)))
+                elif len(here) <= 1:  # none of its dimensions moves as the partitions do
+                    block = self.copies.packed(block, load, next(iter(here), Axis("p", 1)))
             elif maps and not _is_reachable(maps[self.partition_of[load.tensor]]):
                 block = self.copies.shifted(block, load)
         return block
