@@ -115,7 +115,8 @@ def test_a_constant_of_more_than_32_bits_is_refused() -> None:
     x = relax.Var("x", relax.TensorType((4,), "int64"))
     builder = relax.BlockBuilder()
     with builder.function("main", [x]):
-        builder.emit_func_output(builder.emit(relax.op.bitwise_and(x, relax.const(np.array([1, 2, 3, 2**40]), "int64"))))
+        constant = relax.const(np.array([1, 2, 3, 2**40]), "int64")
+        builder.emit_func_output(builder.emit(relax.op.bitwise_and(x, constant)))
     (row,) = tvm_neuron.report(relay.build(builder.get(), target="neuron")).placed("cpu")
     assert row.reason == "it takes a constant of more than 32 bits, which no engine has"
 
