@@ -97,6 +97,16 @@ def core_files(data: bytes) -> list[bytes]:
     return [file for file, count in zip(files, counts, strict=True) for _ in range(count)]
 
 
+def core_names(data: bytes) -> list[str]:
+    """The section of each program, "" for the one of a plain file.
+
+    Raises:
+        NeffError: see `read_header`.
+    """
+    names = [section.name for section in read_header(data).sections]
+    return [name for name in names if name.startswith(CORE)] if _MODEL in names else [""]
+
+
 def read_pipeline(data: bytes) -> Pipeline:
     """The pipeline in `data`, of one core or several.
 
@@ -149,12 +159,12 @@ def _model(data: bytes, programs: int) -> _Model:
 
 
 def _is_pipeline(data: bytes) -> bool:
-    return any(section.name == _MODEL for section in read_header(data).sections)
+    return core_names(data) != [""]
 
 
 def _programs(data: bytes) -> list[bytes]:
     """The NEFF of each program."""
     if not _is_pipeline(data):
         return [data]
-    header, sections = unpack(data)
-    return [bytes(sections[section.name]) for section in header.sections if section.name.startswith(CORE)]
+    _, sections = unpack(data)
+    return [bytes(sections[name]) for name in core_names(data)]
