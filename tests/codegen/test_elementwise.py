@@ -159,6 +159,23 @@ def test_small_integers_wrap_as_numpys(dtype: str, name: str) -> None:
         np.testing.assert_array_equal(on_core(getattr(relax.op, name), left, right), getattr(np, name)(left, right))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+def test_the_largest_of_small_integers_is_subtracted(dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    array = RNG.integers(limits.min, limits.max + 1, (4, 200)).astype(dtype)
+    array[0] = limits.min  # whose opposite an int8 does not hold
+    x = relax.Var("x", relax.TensorType(array.shape, dtype))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        largest = builder.emit(relax.op.max(x, axis=1, keepdims=True))
+        builder.emit_func_output(builder.emit(relax.op.subtract(x, largest)))
+    library = relay.build(builder.get(), target="neuron")
+    assert not tvm_neuron.report(library).placed("cpu")
+    executor = relay.graph_executor.GraphModule(library["default"](tvm.cpu()))
+    executor.run(x=array)
+    np.testing.assert_array_equal(executor.get_output(0).numpy(), array - array.max(axis=1, keepdims=True))
+
+
 def test_wide_integers_are_moved_bit_by_bit() -> None:
     for dtype in ("int32", "int64"):
         array = RNG.integers(-(2**31), 2**31, (20, 7)).astype(dtype)

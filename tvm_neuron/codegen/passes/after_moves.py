@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from tvm_neuron.codegen.integers import is_integer
 from tvm_neuron.codegen.kernels.affine import Scaled, as_scaled, emit_scaled
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, replace_axes
 from tvm_neuron.schedule.graph import Block, Graph
@@ -17,6 +18,7 @@ def scale_after_moves(graph: Graph, partition_of: dict[Tensor, int]) -> None:
     for block in graph.blocks:
         readers = graph.readers(block.output)
         is_ours = block.output.kind == "temp" and len(graph.writers(block.output)) == 1 and not block.combine
+        is_ours = is_ours and not is_integer(block.output.dtype)
         if not is_ours or len(readers) != 1 or not _is_whole_move(readers[0], block.output):
             continue
         (move,) = readers

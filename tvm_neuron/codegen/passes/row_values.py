@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from tvm_neuron.codegen.integers import is_integer
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, loads, replace_axes
 from tvm_neuron.schedule.graph import Block, Graph
 from tvm_neuron.schedule.tensor import Tensor
@@ -13,8 +14,8 @@ def subtract_as_add(graph: Graph) -> None:
     """Means and maxima that are only ever subtracted, from far larger tensors, are kept with the other sign."""
     for block in graph.blocks:
         tensor, readers = block.output, graph.readers(block.output)
-        if tensor.kind != "temp" or len(graph.writers(tensor)) != 1:
-            continue
+        if tensor.kind != "temp" or len(graph.writers(tensor)) != 1 or is_integer(tensor.dtype):
+            continue  # whole numbers need not have an opposite in their dtype
         if readers and all(_only_subtracts(reader, tensor) for reader in readers):
             opposite = Tensor(f"{tensor.name}.negative", tensor.shape, tensor.dtype)
             last = graph.writers(tensor)[0]
