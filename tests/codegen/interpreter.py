@@ -41,12 +41,17 @@ def run_graph(graph: Graph, inputs: Mapping[str, Array]) -> Values:
 def run_kernels(
     kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int], graph: Graph, inputs: Mapping[str, Array]
 ) -> Values:
-    """The same from kernels; `partition_of` says which dimension of its data a contraction sums over."""
+    """The same from kernels; `partition_of` says which dimension of its data a contraction sums over.
+
+    A number may be filled in where other elements are then written, or the same number again.
+    """
     values = _inputs(graph.inputs, inputs)
+    filled: dict[Tensor, Array] = {}
     written: dict[Tensor, Array] = {}
     for kernel in kernels:
-        _run_kernel(kernel, partition_of, values, written)
-    _check_whole(written)
+        _run_kernel(kernel, partition_of, values, filled if isinstance(kernel.expr, Num) else written)
+    under = {t: np.where(written.get(t, 0), written.get(t, 0), np.minimum(times, 1)) for t, times in filled.items()}
+    _check_whole(written | under)
     return values
 
 

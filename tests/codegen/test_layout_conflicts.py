@@ -6,7 +6,9 @@ import pytest
 from onnx import NodeProto, helper
 
 from tests.onnx_models import make_model
+from tests.stages.networks import compile_model, run
 from tvm_neuron import relay
+from tvm_neuron.isa import DmaCopy, DramTile
 from tvm_neuron.profile import Report
 from tvm_neuron.relay import graph_executor
 from tvm_neuron.runtime import report
@@ -66,3 +68,20 @@ def test_a_sum_of_many_tensors_takes_several_kernels() -> None:
     actual, expected, told = _run(nodes, (1, 8, 32, 32), {"w": np.eye(8, dtype=np.float32)[:, :, None, None]})
     np.testing.assert_allclose(actual, expected, rtol=0.05, atol=0.05)  # as bf16 adds up 24 times
     assert {row.where for row in told.placement} == {"neuroncore"}
+
+
+@pytest.mark.parametrize("mode", ["nest", "strict"])
+def test_what_all_channels_share_is_brought_to_each_partition_once(mode: str) -> None:
+    """A softmax over channels: the maximum and the sum go to 128 partitions, not to all 300 channels."""
+    model = make_model([helper.make_node("Softmax", ["x"], ["y"], axis=1)], {"x": (1, 300)}, ["y"], {})
+    made = compile_model(model)
+    x = np.random.default_rng(3).standard_normal((1, 300)).astype(np.float32) * 4
+    powers = np.exp(x.astype(np.float64))
+    actual = run(made, {"x": x}, mode)["y"]
+    np.testing.assert_allclose(actual, powers / powers.sum(1, keepdims=True), rtol=2**-7)  # bf16 exponentials
+    spread = [
+        counts
+        for counts, i in made.program.instructions()
+        if isinstance(i, DmaCopy) and isinstance(i.source, DramTile) and i.source.dims[0] == (0, 128)
+    ]
+    assert spread == [(), ()]

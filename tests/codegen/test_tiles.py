@@ -1,5 +1,6 @@
 """Networks whose tensors exceed SBUF run in tiles: the same outputs, little traffic, each row computed once."""
 
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +92,19 @@ def test_no_row_is_computed_twice(tiles: int) -> None:
     found = unroll(group, tiles, frozenset(outside))
     assert _macs(found.kernels) == _macs(stage.kernels)
     assert max(t.shape[2] for t in found.partition_of) <= 48 // tiles * 2 + 8
+
+
+def test_what_only_dma_makes_is_made_whole_for_those_after_the_group() -> None:
+    stage = _stage()
+    packed = next(k.root.data for k in stage.kernels if isinstance(k.root, Contraction))
+    kernels = tuple(k for k in stage.kernels if k.out is packed)
+    assert any(kernel.by_dma for kernel in kernels)
+    group = group_of(kernels, 2, (), {packed}, stage.in_dram(), stage.partition_of, stage.dtypes)
+    assert group is not None
+    parts = unroll(group, 4, frozenset()).kernels
+    elems = [sum(k.channel.extent * prod(a.extent for a in k.free) for k in every) for every in (parts, kernels)]
+    assert elems[0] == elems[1]
+    assert {kernel.out for kernel in parts} == {packed}
 
 
 def test_what_reads_all_rows_is_not_cut() -> None:

@@ -1,6 +1,6 @@
 """memory_plan: where every tensor of the subgraph lies; what does not fit in SBUF is spilled to DRAM, by plan."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from tvm_neuron.allocation.layouts import aligned, bytes_on_chip, on_chip
@@ -38,7 +38,8 @@ class MemoryPlan:
         """The storage of a tensor that lives in SBUF."""
         origin = (0,) * len(tensor.shape)
         at = self.base + self.offsets[tensor]
-        return on_chip(self.dtypes[tensor], self.partition_of[tensor], at, origin, tensor.shape)
+        found = on_chip(self.dtypes[tensor], self.partition_of[tensor], at, origin, tensor.shape)
+        return replace(found, chunk_elems=0) if tensor.is_spread else found
 
     def staged(self, kernel: Kernel, tensor: Tensor, slot: int, part: Box) -> OnChip:
         """The storage of a box of a DRAM tensor while a strip works on it."""

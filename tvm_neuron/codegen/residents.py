@@ -66,15 +66,23 @@ def place_stage(stage: Stage, device: Device, keep_weights: bool) -> Room:
 
 def _streaming_room(stage: Stage, device: Device) -> Room:
     """With as much room for weights on their way as leaves the most tensors in SBUF."""
-    best = _room(stage, device, {}, {}, stage.tuning.weights_bytes(device))
-    for share in _LESS_FOR_WEIGHTS:
+    tiles = max((_tile_bytes(kernel, device) for kernel in stage.kernels), default=0)
+    rings = [aligned(device.sbuf_bytes_per_partition // share) for share in _LESS_FOR_WEIGHTS]
+    best: Room | None = None
+    refusal: CompileError | None = None
+    for ring in (stage.tuning.weights_bytes(device), *(ring for ring in rings if ring >= tiles)):
+        try:
+            found = _room(stage, device, {}, {}, ring)
+        except CompileError as error:  # a kernel needs more room for tensors, which less for weights may give it
+            refusal = refusal or error
+            continue
+        if best is None or found.plan.spilled_bytes < best.plan.spilled_bytes:
+            best = found
         if not best.plan.spilled_bytes:
-            break
-        ring = aligned(device.sbuf_bytes_per_partition // share)
-        if ring < max((_tile_bytes(kernel, device) for kernel in stage.kernels), default=0):
-            break
-        other = _room(stage, device, {}, {}, ring)
-        best = other if other.plan.spilled_bytes < best.plan.spilled_bytes else best
+            return best
+    if best is None and refusal is not None:
+        raise refusal
+    assert best is not None
     return best
 
 

@@ -16,6 +16,7 @@ class Tensor:
     dtype: str
     kind: str = "temp"  # "input", "output" or "temp"
     value: NDArray[Any] | None = None
+    is_spread: bool = False  # the same for every channel, so that in SBUF one chunk of partitions does for all
 
     @property
     def elems(self) -> int:

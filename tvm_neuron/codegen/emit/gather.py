@@ -29,7 +29,7 @@ def emit_gather(emitter: Emitter, kernel: Kernel) -> None:
     for values in product(*(range(axis.extent) for axis in outer)):
         fixed = dict(zip(outer, values, strict=True))
         to, out_of, at = (fix(maps, fixed) for maps in (kernel.out_maps, root.data.maps, root.positions.maps))
-        for start, size, count in runs_of(kernel, (target, to), (positions, at)):
+        for start, size, count in runs_of(kernel, kernel.channel.extent, (target, to), (positions, at)):
             with emitter.builder.loop(count) as depth:
                 spans = {kernel.channel: Span(start, size, depth, PARTITIONS, count)}
                 spans |= {axis: Span(0, axis.extent) for axis in inner}

@@ -14,7 +14,7 @@ from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
-from tvm_neuron.schedule.tiling import Segment, runs
+from tvm_neuron.schedule.tiling import PARTITIONS, Segment, runs
 
 Maps = tuple[Linear, ...]
 
@@ -32,10 +32,12 @@ def emit_movement(emitter: Emitter, kernel: Kernel) -> None:
     maps = linear_indices(load.indices) or ()
     outer = outer_axes(kernel, target)
     free = {axis: (0, axis.extent) for axis in kernel.free if axis not in outer}
+    shares = kernel.out.is_spread and isinstance(target, OnChip)
+    channels = min(kernel.channel.extent, PARTITIONS) if shares else kernel.channel.extent
     for values in product(*(range(axis.extent) for axis in outer)):
         fixed = dict(zip(outer, values, strict=True))
         here, there = fix(maps, fixed), fix(kernel.out_maps, fixed)
-        for run in runs_of(kernel, (source, here), (target, there)):
+        for run in runs_of(kernel, channels, (source, here), (target, there)):
             emitter.copy(source, here, target, there, kernel.channel, free, run, MOVE_QUEUE)
 
 
@@ -46,8 +48,8 @@ def _table(emitter: Emitter, kernel: Kernel, tensor: Tensor) -> InDram:
     return InDram(index, dtype, dram_strides(tensor.shape, range(len(tensor.shape))))
 
 
-def runs_of(kernel: Kernel, *sides: tuple[Storage, Maps]) -> list[Segment]:
-    """Channels in runs that stay within a chunk of 128 partitions on each side that lies in SBUF."""
+def runs_of(kernel: Kernel, channels: int, *sides: tuple[Storage, Maps]) -> list[Segment]:
+    """The first so many channels in runs that stay within a chunk of 128 partitions on each side that lies in SBUF."""
     firsts = []
     for storage, maps in sides:
         if isinstance(storage, OnChip):
@@ -55,7 +57,7 @@ def runs_of(kernel: Kernel, *sides: tuple[Storage, Maps]) -> list[Segment]:
             if part.terms and part.terms != {kernel.channel: 1}:
                 raise CompileError(f"{kernel.origins[0]} permutes partitions within SBUF")
             firsts.append(part.const)
-    return runs(kernel.channel.extent, firsts, any_start=True) if firsts else [(0, kernel.channel.extent, 1)]
+    return runs(channels, firsts, any_start=True) if firsts else [(0, channels, 1)]
 
 
 def outer_axes(kernel: Kernel, target: Storage) -> list[Axis]:

@@ -32,7 +32,7 @@ class Copies:
         """The block reading a copy with one and the same content for every channel."""
         tensor = load.tensor
         if (tensor, channel.extent) not in self._spread:
-            copy = Tensor(f"{tensor.name}.spread", (channel.extent, *tensor.shape), tensor.dtype)
+            copy = Tensor(f"{tensor.name}.spread", (channel.extent, *tensor.shape), tensor.dtype, is_spread=True)
             self._spread[tensor, channel.extent] = copy
             axes = _axes(copy.shape)
             self._append(block, copy, 0, tensor, axes, tuple(Index(axis) for axis in axes[1:]))

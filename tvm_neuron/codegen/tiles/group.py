@@ -1,6 +1,6 @@
 """group_of: what kernels that are to run in tiles make, bring in from DRAM and leave behind."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from math import prod
 
 from tvm_neuron.codegen.tiles.rows import Group, channels
@@ -24,7 +24,7 @@ def group_of(
     if dims is None or any(tensor not in dims for tensor in made):
         return None
     begun = _begun(made, before, partition_of)
-    brought = _brought(kernels, made, dims, in_dram)
+    brought = _brought(kernels, made, results, dims, in_dram)
     read_as = _read_as(kernels, brought - made, dtypes)
     if read_as is None or not set(begun) <= in_dram:
         return None
@@ -60,12 +60,13 @@ def _begun(
 
 
 def _brought(
-    kernels: Sequence[Kernel], made: set[Tensor], dims: Mapping[Tensor, int], in_dram: set[Tensor]
-) -> frozenset[Tensor]:
-    """Tensors in DRAM that engines read, and those that only DMA and fills make from there."""
+    kernels: Sequence[Kernel], made: set[Tensor], results: Set[Tensor], dims: Mapping[Tensor, int],
+    in_dram: set[Tensor],
+) -> frozenset[Tensor]:  # fmt: skip
+    """Tensors in DRAM that engines read, and those that only DMA and fills make from there for the group alone."""
     read = {t for k in kernels if not k.by_dma for t in k.sources()}
     found = {t for t in read if t in in_dram and t not in made and t in dims}
-    for tensor in made:
+    for tensor in made - results:
         writers = [k for k in kernels if k.out is tensor]
         sources = {t for k in writers for t in k.sources()}
         if sources and sources <= in_dram - made and all(k.by_dma or not any(k.sources()) for k in writers):
