@@ -23,7 +23,7 @@ test: venv  ## run all tests but those that need torch
 demo: venv  ## the main job: ResNet-50 from ONNX to the hardware model
 	$(BIN)/python demo/resnet50.py
 
-bench: venv  ## measure, and print the table of BENCHMARKS.md
+bench: venv  ## measure all, print one table, write JSON
 	$(BIN)/python -m benchmarks
 
 lint: venv  ## ruff and mypy

@@ -48,7 +48,7 @@ TORCH_REQUIRES = [  # for tests and benchmarks only; pinned, because exporters c
     "transformers==5.23.0",  # BERT, DistilBERT, GPT-2, ViT with random weights
 ]
 
-BENCH_REQUIRES = ["iree-base-compiler[onnx]==3.13.0"]  # beside which `python -m benchmarks.compile_time` measures
+BENCH_REQUIRES = ["iree-base-compiler[onnx]==3.13.0"]  # beside which `python -m benchmarks` measures
 
 setup(
     name="tvm-neuron",

@@ -1,58 +1,58 @@
-"""`python -m benchmarks`: all measurements, one table; `--all` adds the nine networks on both modelled chips."""
+"""`python -m benchmarks`: all measurements as one table, in about twelve minutes on two idle cores.
+
+Results are added to a file as long as commit and machine stay the same: `--only` runs single groups, and of what was
+run before the table tells how far the runs lie apart.
+"""
 
 import argparse
-import json
 import subprocess
 import sys
-import time
-from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import compile_time, cpu_parts, machine, networks, run_time
-from benchmarks.publish import ROOT, replace_block
+from benchmarks import machine, record
+from benchmarks.groups import GROUPS, run
+from benchmarks.publish import ROOT, replace_block, replace_table
 from benchmarks.row import Row
-from benchmarks.table import CONSOLE, show, show_modelled
+from benchmarks.table import markdown, show
 from tvm_neuron.cli.progress import stages
+
+NAMES = [group.name for group in GROUPS]
 
 
 def main() -> None:
-    """Measures, prints, writes JSON, and publishes if asked to."""
+    """Measures, writes JSON after each group, prints, and publishes if asked to."""
     options = _parser().parse_args()
     facts = machine.describe()
-    rows: list[Row] = []
+    commit, rows = machine.commit(), []
+    earlier = record.load(options.json, commit, facts["processor"])
+    known = earlier
     with stages("bench") as on_stage:
-        for script in (compile_time, run_time):
-            on_stage(script.__name__.partition(".")[2])
-            rows += script.measure(options.repeats) if options.repeats else script.measure()
-        on_stage("CPU parts")
-        on_cpu = cpu_parts.measure(options.repeats) if options.repeats else cpu_parts.measure()
-    show(rows, facts)
-    measured = CONSOLE.export_text()
-    show(on_cpu, facts)
-    cpu_table = CONSOLE.export_text()
-    modelled = show_modelled(networks.measure()) if options.all or options.publish else []
-    if options.publish:
-        replace_block("BENCHMARKS.md", "measured", measured)
-        replace_block("BENCHMARKS.md", "cpu parts", cpu_table)
-        replace_block("BENCHMARKS.md", "modelled", CONSOLE.export_text())
-        replace_block("README.md", "demo", _demo())
-    rows += on_cpu
-    taken = {"date": time.strftime("%Y-%m-%d"), "machine": facts}
-    options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(
-        json.dumps(
-            taken | {"measured": [row.to_json() for row in rows], "modelled": [*map(asdict, modelled)]}, indent=2
-        )
-    )
+        for group in GROUPS:
+            if not options.only or group.name in options.only:
+                on_stage(group.name)
+                rows += run(group)
+                known = record.merged(earlier, rows, NAMES)
+                record.save(options.json, commit, facts, known)
+    show(known, facts | {"commit": commit})
     print(f"written to {options.json}")
+    if options.publish:
+        publish(known, facts | {"commit": commit})
+
+
+def publish(rows: list[Row], facts: dict[str, str]) -> None:
+    """Writes the table into BENCHMARKS.md, and what the demo prints into the README."""
+    measured = {row.group for row in rows}
+    missing = [name for name in NAMES if name not in measured]
+    lack = f"\n\nNot measured on this commit: {', '.join(missing)}." if missing else ""
+    replace_table("BENCHMARKS.md", "all", markdown(rows, facts) + lack)
+    replace_block("README.md", "demo", _demo())
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what BENCHMARKS.md publishes.")
-    parser.add_argument("--all", action="store_true", help="also the nine light networks on both modelled chips")
-    parser.add_argument("--repeats", type=int, help="runs of each measurement (3 of compilations, 9 of runs)")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=NAMES, metavar="NAME", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--json", type=Path, default=Path("build/benchmarks.json"), metavar="FILE", help="%(default)s")
-    parser.add_argument("--publish", action="store_true", help="--all, and write BENCHMARKS.md and the README's demo")
+    parser.add_argument("--publish", action="store_true", help="also write BENCHMARKS.md and the README's demo")
     return parser
 
 

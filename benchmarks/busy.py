@@ -4,15 +4,16 @@
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import onnx
-from rich.table import Table
 
 import tvm_neuron
-from benchmarks.table import CONSOLE
+from benchmarks.row import Bar, Row
+from benchmarks.table import show
+from tests.codegen.transformers import Encoder
 from tests.models.zoo import NETWORKS
 from tvm_neuron import relay
 from tvm_neuron.frontend.sample_models import light_network
@@ -30,27 +31,10 @@ class Goal:
     ratios: tuple[float | None, ...]
 
 
-@dataclass(frozen=True)
-class Busy:
-    """One network on one chip; times are sums over its parts on the NeuronCore."""
-
-    network: str
-    chip: str
-    batch: int
-    roofline_us: float
-    latency_us: float
-    goal: float | None
-    dram_mb: float
-
-    @property
-    def ratio(self) -> float:
-        """Modelled time over roofline."""
-        return self.latency_us / self.roofline_us
-
-    @property
-    def is_met(self) -> bool | None:
-        """Whether the goal is reached, if there is one."""
-        return None if self.goal is None else self.ratio <= self.goal
+def encoder(batch: int, is_large: bool = False) -> onnx.ModelProto:
+    """An encoder of BERT's size on 128 tokens, with ReLU and without embeddings."""
+    hidden, heads, layers = (1024, 16, 24) if is_large else (768, 12, 12)
+    return Encoder(hidden, heads, rows=128, layers=layers, batch=batch).model()
 
 
 GOALS = (
@@ -61,36 +45,25 @@ GOALS = (
     Goal("mobilenet_v2", 1, NETWORKS["mobilenet_v2"], (2.5, 3.5)),
     Goal("densenet121", 1, partial(light_network, "densenet121"), (2.5, 3.5)),
     Goal("efficientnet_b0", 1, NETWORKS["efficientnet_b0"], (2.5, 3.5)),
+    Goal("bert_base_encoder", 1, partial(encoder, 1), (1.05, 1.3)),
+    Goal("bert_base_encoder", 3, partial(encoder, 3), (1.1, 1.4)),
+    Goal("bert_base_encoder", 6, partial(encoder, 6), (1.2, 1.4)),
+    Goal("bert_large_encoder", 8, partial(encoder, 8, True), (1.2, 1.4)),
     Goal("unet", 1, NETWORKS["unet"], (None, None)),
 )
 
 
-def measure(goals: Sequence[Goal] = GOALS, chips: Sequence[str] = CHIPS) -> Iterator[Busy]:
-    """Each network compiled for each chip."""
-    for goal in goals:
-        model = goal.make()
-        for chip, ratio in zip(CHIPS, goal.ratios, strict=True):
-            if chip not in chips:
-                continue
-            mod, params = relay.frontend.from_onnx(model)
-            report = tvm_neuron.report(relay.build(mod, target=f"neuron/{chip}", params=params))
-            yield Busy(
-                goal.network, chip, goal.batch, report.roofline_us, report.latency_us, ratio, report.dram_bytes / 1e6
-            )
-
-
-def show(rows: Sequence[Busy]) -> None:
-    """The table."""
-    table = Table(title="Modelled time over roofline, one core", title_justify="left")
-    for name in ("network", "chip", "batch>", "roofline us>", "modelled us>", "DRAM MB>", "ratio>", "goal>", "met"):
-        table.add_column(name.rstrip(">"), justify="right" if name.endswith(">") else "left")
-    for row in rows:
-        table.add_row(
-            row.network, row.chip, str(row.batch), f"{row.roofline_us:,.1f}", f"{row.latency_us:,.1f}",
-            f"{row.dram_mb:,.1f}", f"{row.ratio:.2f}", "" if row.goal is None else f"{row.goal:.2f}",
-            {None: "", True: "yes", False: "no"}[row.is_met],
-        )  # fmt: skip
-    CONSOLE.print(table)
+def measure(goal: Goal, chip: str) -> list[Row]:
+    """A network compiled for a chip; times are sums over its parts on the NeuronCore."""
+    mod, params = relay.frontend.from_onnx(goal.make())
+    report = tvm_neuron.report(relay.build(mod, target=f"neuron/{chip}", params=params))
+    limit = goal.ratios[CHIPS.index(chip)]
+    row = Row(
+        what=f"{goal.network}, batch {goal.batch}, on {chip}, {report.dram_bytes / 1e6:,.1f} MB moved", unit="us",
+        samples=(report.latency_us,), peer="roofline", peer_samples=(report.roofline_us,),
+        bar=None if limit is None else Bar(limit, is_ratio=True),
+    )  # fmt: skip
+    return [row]
 
 
 def main() -> None:
@@ -101,7 +74,8 @@ def main() -> None:
     parser.add_argument("--chip", choices=CHIPS, help="only this one")
     options = parser.parse_args()
     wanted = [goal for goal in GOALS if not options.names or goal.network in options.names]
-    show(list(measure(wanted, (options.chip,) if options.chip else CHIPS)))
+    chips = (options.chip,) if options.chip else CHIPS
+    show([row for goal in wanted for chip in chips for row in measure(goal, chip)])
 
 
 if __name__ == "__main__":

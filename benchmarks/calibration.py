@@ -15,7 +15,8 @@ from functools import partial
 
 from benchmarks.mamba import mamba
 from benchmarks.plain import Plain, Work, bert_base, in_turn_us, resnet50
-from benchmarks.table import CONSOLE, make_table
+from benchmarks.row import Bar, Kind, Row
+from benchmarks.table import CONSOLE, make_table, show
 from tvm_neuron.codegen.sync import synchronise
 from tvm_neuron.hw import Device, load_device
 from tvm_neuron.sim import time_program
@@ -35,15 +36,13 @@ class Calibrated:
     rule: str
     is_upper_bound: bool = False
 
-    @property
-    def error(self) -> float:
-        """Relative to what was measured."""
-        return self.modelled / self.measured - 1
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether the error is small enough, or the bound respected."""
-        return self.error <= 0 if self.is_upper_bound else abs(self.error) <= LARGEST_ERROR
+    def row(self) -> Row:
+        """What is modelled beside what was measured, and whether it is near enough, or the bound respected."""
+        below, near = Bar(1, is_ratio=True), Bar(LARGEST_ERROR, is_ratio=True, kind=Kind.WITHIN)
+        return Row(
+            what=f"{self.what}, {self.chip}, by {self.rule}", unit=self.unit, samples=(self.modelled,),
+            peer="AWS, measured", peer_samples=(self.measured,), bar=below if self.is_upper_bound else near,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -116,17 +115,14 @@ def fits() -> list[Fit]:
     ]
 
 
-def show() -> None:
+def rows() -> list[Row]:
+    """All of them as rows of the table."""
+    return [found.row() for found in measure()]
+
+
+def main() -> None:
     """The tables."""
-    columns = ("chip", "what", "measured>", "modelled>", "error>", "by", "within")
-    table = make_table("Measured by AWS and modelled, one core", *columns)
-    for row in measure():
-        table.add_row(
-            row.chip, row.what, f"{row.measured:,.1f} {row.unit}", f"{row.modelled:,.1f} {row.unit}",
-            f"{row.error:+.1%}", row.rule,
-            ("below it" if row.is_upper_bound else f"{LARGEST_ERROR:.0%}") + (": yes" if row.is_kept else ": NO"),
-        )  # fmt: skip
-    CONSOLE.print(table)
+    show(rows())
     table = make_table("What the same measurements say of a chip's numbers", "number", "from>", "to>", "taken>")
     for fit in fits():
         table.add_row(fit.what, f"{fit.low:,.1f} {fit.unit}", f"{fit.high:,.1f} {fit.unit}", f"{fit.taken:,.1f}")
@@ -134,4 +130,4 @@ def show() -> None:
 
 
 if __name__ == "__main__":
-    show()
+    main()

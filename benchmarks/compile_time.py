@@ -1,13 +1,13 @@
 """From an ONNX file to a library: `neuron-cc compile`, beside IREE and `tvm.compile` for the CPU; time and memory.
 
-`python -m benchmarks.compile_time`; rows beside IREE need the extra `bench`.
+Rows beside IREE need the extra `bench`.
 """
 
 import gc
 import math
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,14 +15,15 @@ from tempfile import TemporaryDirectory
 import onnx
 
 from benchmarks import iree
-from benchmarks.row import Row, seconds, side_by_side
+from benchmarks.row import Bar, Row, seconds, side_by_side
 from tests.codegen.transformers import Encoder
 from tests.models.zoo.yolo import yolov4
 from tvm_neuron.frontend.sample_models import light_network
 
-BAR_OF_IREE = 0.5
-BAR_LARGE_SECONDS = 60.0
-BAR_OF_WEIGHTS = 3.0
+OF_IREE = Bar(0.5, is_ratio=True)
+SECONDS_OF_LARGE = Bar(60)
+OF_WEIGHTS = Bar(3, is_ratio=True)
+_REPEATS = 2
 _COMPILE_AND_TELL = """
 import pathlib, sys
 import tvm_neuron.codegen.function, tvm_neuron.relay
@@ -63,46 +64,46 @@ LARGE: dict[str, Callable[[], onnx.ModelProto]] = {
     "YOLOv4 at 608": lambda: yolov4(608),
 }
 
+NETWORKS = COMPARED | LARGE
 
-def measure(repeats: int = 3) -> list[Row]:
+
+def measure(network: str) -> list[Row]:
     """Whole processes, each from its start, so that all pay for starting."""
     with TemporaryDirectory() as name:
         folder = Path(name)
-        rows = [row for network, make in COMPARED.items() for row in compared(network, make, folder, repeats)]
-        return rows + [row for network, make in LARGE.items() for row in large(network, make, folder)]
+        if network in LARGE:
+            return list(large(network, save(LARGE[network], folder)))
+        return list(compared(network, save(COMPARED[network], folder)))
 
 
-def compared(network: str, make: Callable[[], onnx.ModelProto], folder: Path, repeats: int) -> Iterator[Row]:
+def compared(network: str, model_file: Path) -> Iterator[Row]:
     """One network beside the others, from the cache, and its memory."""
-    model_file = save(make, folder)
-    calls = {
-        "neuron": partial(compile_for_neuron, model_file, folder / "neuron.so"),
+    folder = model_file.parent
+    peaks: list[float] = []
+    calls: dict[str, Callable[[], object]] = {
+        "neuron": lambda: peaks.append(compile_for_neuron(model_file)),
         "tvm.compile, llvm": partial(compile_by_tvm, model_file, folder / "tvm.so"),
     }
     if iree.is_installed():
         calls[iree.NAME] = partial(iree.compile_for_cpu, model_file, folder / "iree.vmfb")
-    taken = dict(zip(calls, side_by_side([(call, 1) for call in calls.values()], repeats), strict=True))
+    taken = dict(zip(calls, side_by_side([(call, 1) for call in calls.values()], _REPEATS), strict=True))
     what, ours = f"{network}: ONNX file to library", taken.pop("neuron")
     for peer, theirs in taken.items():
-        bar = BAR_OF_IREE if peer == iree.NAME else None
-        yield Row(
-            what=what, unit="s", samples=ours, peer=peer, peer_samples=theirs, bar=bar, is_bar_a_ratio=bar is not None
-        )
-    cached = partial(compile_for_neuron, model_file, folder / "again.so", folder / "cache")
+        bar = OF_IREE if peer == iree.NAME else None
+        yield Row(what=what, unit="s", samples=ours, peer=peer, peer_samples=theirs, bar=bar)
+    cached = partial(compile_for_neuron, model_file, folder / "cache")
     cached()
-    again = tuple(seconds(cached) for _ in range(repeats))
+    again = tuple(seconds(cached) for _ in range(_REPEATS))
     yield Row(what=f"{network}: again, from the cache", unit="s", samples=again, peer="without", peer_samples=ours)
-    yield memory(network, model_file, folder)
-    model_file.unlink()
+    yield memory(network, model_file, peaks)
 
 
-def large(network: str, make: Callable[[], onnx.ModelProto], folder: Path) -> Iterator[Row]:
+def large(network: str, model_file: Path) -> Iterator[Row]:
     """A large network: once, and its memory."""
-    model_file = save(make, folder)
-    taken = seconds(partial(compile_for_neuron, model_file, folder / "neuron.so"))
-    yield Row(what=f"{network}: ONNX file to library", unit="s", samples=(taken,), bar=BAR_LARGE_SECONDS)
-    yield memory(network, model_file, folder)
-    model_file.unlink()
+    peaks: list[float] = []
+    taken = seconds(lambda: peaks.append(compile_for_neuron(model_file)))
+    yield Row(what=f"{network}: ONNX file to library", unit="s", samples=(taken,), bar=SECONDS_OF_LARGE)
+    yield memory(network, model_file, peaks)
 
 
 def save(make: Callable[[], onnx.ModelProto], folder: Path) -> Path:
@@ -113,10 +114,13 @@ def save(make: Callable[[], onnx.ModelProto], folder: Path) -> Path:
     return path
 
 
-def compile_for_neuron(model_file: Path, library_file: Path, cache: Path | str = "off") -> None:
-    """`neuron-cc compile`."""
-    words = ["compile", model_file, "--output", library_file, "--cache", cache, "--verbose", "error"]
-    subprocess.run([sys.executable, "-m", "tvm_neuron.cli.main", *words], check=True, capture_output=True)
+def compile_for_neuron(model_file: Path, cache: Path | str = "off") -> float:
+    """`neuron-cc compile`; the MB that it takes at most besides Python and TVM, NaN where there is no /proc."""
+    output = model_file.with_name("neuron.so")
+    words = ["compile", model_file, "--output", output, "--cache", cache, "--verbose", "error"]
+    command = [sys.executable, "-c", _COMPILE_AND_TELL, *words]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return int(told.splitlines()[-1]) / 1e6 or math.nan
 
 
 def compile_by_tvm(model_file: Path, library_file: Path) -> None:
@@ -124,19 +128,9 @@ def compile_by_tvm(model_file: Path, library_file: Path) -> None:
     subprocess.run([sys.executable, "-c", _TVM, model_file, library_file], check=True, capture_output=True)
 
 
-def memory(network: str, model_file: Path, folder: Path) -> Row:
-    """What `neuron-cc compile` takes at most besides Python and TVM; NaN where there is no /proc."""
-    words = ["compile", model_file, "--output", folder / "memory.so", "--cache", "off", "--verbose", "error"]
-    command = [sys.executable, "-c", _COMPILE_AND_TELL, *words]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    peak_mb = int(told.splitlines()[-1]) / 1e6 or math.nan
+def memory(network: str, model_file: Path, peaks: Sequence[float]) -> Row:
+    """What compiling took at most, beside the weights."""
     return Row(
-        what=f"{network}: memory of compiling", unit="MB", samples=(peak_mb,), peer="size of the ONNX file",
-        peer_samples=(model_file.stat().st_size / 1e6,), bar=BAR_OF_WEIGHTS, is_bar_a_ratio=True,
+        what=f"{network}: memory of compiling", unit="MB", samples=tuple(peaks), peer="size of the ONNX file",
+        peer_samples=(model_file.stat().st_size / 1e6,), bar=OF_WEIGHTS,
     )  # fmt: skip
-
-
-if __name__ == "__main__":
-    from benchmarks.table import show
-
-    show(measure())

@@ -25,13 +25,16 @@ from rich.console import Console
 from rich.table import Table
 
 import tvm_neuron
+from benchmarks import conformance_peer
 from benchmarks.backend_cases import difference, load, select
+from benchmarks.row import Bar, Kind, Row
 from tvm_neuron import relay
 from tvm_neuron.errors import NeuronError
 from tvm_neuron.frontend.onnx.checks import NeedsShapeError
 from tvm_neuron.frontend.onnx.needs import NeedsValueError
 
 MOST_SECONDS = 60
+LEAST_PASSED = Bar(1550, kind=Kind.LEAST)
 _BATCH = 128
 
 
@@ -144,6 +147,17 @@ def _difference(
             executor.set_input(name, np.asarray(value))
     executor.run()
     return difference(model, [executor.get_output(number).numpy() for number in range(len(outputs))], outputs)
+
+
+def rows() -> list[Row]:
+    """How many cases pass, beside onnxruntime, and what may not be."""
+    counts = Counter(each.result for each in run_apart(select(), os.cpu_count() or 1))
+    passed = Row(
+        what=f"passed of the {counts.total():,} of onnx {onnx.__version__}", unit="cases", samples=(counts["passed"],),
+        peer="onnxruntime", peer_samples=(conformance_peer.count()["passed"],), bar=LEAST_PASSED,
+    )  # fmt: skip
+    bad = sum(counts[result] for result in ("wrong", "crashed", "hanging"))
+    return [passed, Row(what="wrong, crashed or hanging", unit="cases", samples=(bad,), bar=Bar(0))]
 
 
 def main() -> None:

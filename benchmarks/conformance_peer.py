@@ -7,6 +7,7 @@ Through its NumPy interface, which has no bfloat16, float8 or integers of four b
 
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import onnxruntime
@@ -31,10 +32,15 @@ def result(case: TestCase) -> str:
     return "passed"
 
 
+def count(names: Sequence[str] = ()) -> Counter[str]:
+    """How many cases come to what."""
+    onnxruntime.set_default_logger_severity(4)
+    return Counter(result(case) for case in select(names))
+
+
 def main() -> None:
     """Runs and prints the counts."""
-    onnxruntime.set_default_logger_severity(4)
-    counts = Counter(result(case) for case in select(sys.argv[1:]))
+    counts = count(sys.argv[1:])
     found = ", ".join(f"{count} {result}" for result, count in counts.items())
     print(f"onnxruntime {onnxruntime.__version__}, {counts.total()} cases: {found}")
 

@@ -1,34 +1,32 @@
 """What stays on the CPU: typical operators, compiled for `neuron` with all of them kept there, beside onnxruntime.
 
-`python -m benchmarks.cpu_parts [NAME ...]`; both have as many threads as the process may use cores, at most two.
+Both have as many threads as the process may use cores, at most two.
 """
 
 import statistics
-import sys
 
 import numpy as np
 import tvm
 
 from benchmarks.leftovers import LEFTOVERS, Leftover
-from benchmarks.row import Row, side_by_side
+from benchmarks.row import Bar, Row, side_by_side
 from benchmarks.run_time import PEER, make_session
 from tvm_neuron import BuildOptions, relay, report
 
-BAR_RATIO = 3.0
-_CALLS = 10
+OF_PEER = Bar(3, is_ratio=True)
+_ROUNDS, _REPEATS, _CALLS = 3, 9, 10
 
 
-def measure(repeats: int = 9, names: tuple[str, ...] = ()) -> list[Row]:
+def measure() -> list[Row]:
     """A row for each leftover, and one more with all of this machine's instructions for those that compute most."""
-    chosen = [make() for make in LEFTOVERS if not names or make.__name__ in names]
     return [
-        _measure(leftover, host_cpu, repeats)
-        for leftover in chosen
+        _measure(leftover, host_cpu)
+        for leftover in (make() for make in LEFTOVERS)
         for host_cpu in (("baseline", "native") if leftover.computes else ("baseline",))
     ]
 
 
-def _measure(leftover: Leftover, host_cpu: str, repeats: int) -> Row:
+def _measure(leftover: Leftover, host_cpu: str) -> Row:
     """Each turn calls both several times, since many take less than a millisecond.
 
     Of three rounds, that in which the peer was quickest counts: the quietest, and the least flattering.
@@ -44,19 +42,13 @@ def _measure(leftover: Leftover, host_cpu: str, repeats: int) -> Row:
     for index, wanted in enumerate(session.run(None, leftover.inputs)):
         np.testing.assert_allclose(executor.get_output(index).numpy(), wanted, 1e-4, 1e-4, err_msg=leftover.what)
     calls = ((executor.run, _CALLS), (lambda: session.run(None, leftover.inputs), _CALLS))
-    rounds = [side_by_side(calls, repeats) for _ in range(3)]
+    rounds = [side_by_side(calls, _REPEATS) for _ in range(_ROUNDS)]
     ours, theirs = min(rounds, key=lambda samples: statistics.median(samples[1]))
     return Row(
         what=leftover.what if host_cpu == "baseline" else f"{leftover.what}, {host_cpu}", unit="us",
-        samples=_in_us(ours), peer=PEER, peer_samples=_in_us(theirs), bar=BAR_RATIO, is_bar_a_ratio=True,
+        samples=_in_us(ours), peer=PEER, peer_samples=_in_us(theirs), bar=OF_PEER,
     )  # fmt: skip
 
 
 def _in_us(samples: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(sample * 1e6 for sample in samples)
-
-
-if __name__ == "__main__":
-    from benchmarks.table import show
-
-    show(measure(names=tuple(sys.argv[1:])))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import onnx
 
+from benchmarks import row as table
 from benchmarks.publish import replace_table
 from tests.codegen.transformers import Encoder
 from tests.models.agreement import random_inputs
@@ -25,9 +26,10 @@ from tvm_neuron.sim import Cores, time_program
 
 CHIPS = ("inf1", "inf2")
 COUNTS = (1, 2, 4, 8, 16)
+_TIMED_COUNTS, _OF_LINEAR = (4, 16), 0.8  # by `python -m benchmarks`; the bar is where all weights stay in SBUF
 HEAD = (
     "network", "chip", "cores", "inputs/s", "of linear", "weights kept", "latency us", "slowest core us",
-    "mean us", "limit", "loaded in us",
+    "mean core us", "limit", "loaded in us",
 )  # fmt: skip
 _LEFT = 2  # columns of text before those of numbers
 
@@ -45,10 +47,10 @@ class Row:
         """What the table says of it."""
         use = self.use
         kept, streamed = (sum(getattr(s, name) for s in use.stages) for name in ("kept_bytes", "streamed_bytes"))
-        times = [stage.latency_us / stage.replicas for stage in use.stages for _ in range(stage.replicas)]
+        times = [stage.latency_us for stage in use.stages]
         share = "all" if not streamed else f"{kept / (kept + streamed):.0%}"
         return (
-            self.network, self.chip, str(use.cores), f"{use.inputs_per_second:,.0f}", f"{self.of_linear:.0%}",
+            self.network, self.chip, str(len(use.stages)), f"{use.inputs_per_second:,.0f}", f"{self.of_linear:.0%}",
             share, f"{use.latency_us:,.0f}", f"{max(times):,.0f}", f"{sum(times) / len(times):,.0f}", use.limit,
             f"{use.load_us:,.0f}",
         )  # fmt: skip
@@ -79,6 +81,20 @@ def measure(names: Sequence[str], chips: Sequence[str], counts: Sequence[int]) -
                 use = pipeline_use(pipeline, timings, load_instance("", pipeline.cores[0].device))
                 wanted, rate = bits, rate or use.inputs_per_second / count
                 yield Row(name, chip, use, use.inputs_per_second / count / rate)
+
+
+def rows(name: str, chip: str) -> list[table.Row]:
+    """Throughput on some numbers of cores beside that of as many single ones."""
+    one, *several = measure([name], [chip], (1, *_TIMED_COUNTS))
+    bar = table.Bar(_OF_LINEAR, is_ratio=True, kind=table.Kind.LEAST)
+    return [
+        table.Row(
+            what=f"{name} on {count} cores of {chip}", unit="inputs/s", samples=(found.use.inputs_per_second,),
+            peer="so many times one core", peer_samples=(count * one.use.inputs_per_second,),
+            bar=None if any(stage.streamed_bytes for stage in found.use.stages) else bar,
+        )
+        for count, found in zip(_TIMED_COUNTS, several, strict=True)
+    ]  # fmt: skip
 
 
 def markdown(rows: Sequence[Row]) -> str:

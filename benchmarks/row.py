@@ -3,17 +3,47 @@
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, Self
+
+
+class Kind(StrEnum):
+    """How a bar is to be read."""
+
+    MOST = "at most"
+    LEAST = "at least"
+    WITHIN = "within"  # a ratio is this near to 1
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What the value of a row, or its ratio to the peer's, should keep."""
+
+    limit: float
+    is_ratio: bool = False
+    kind: Kind = Kind.MOST
+
+    def is_met(self, value: float) -> bool:
+        """Whether `value` keeps it; NaN never does."""
+        if self.kind is Kind.WITHIN:
+            return abs(value - 1) <= self.limit
+        return value >= self.limit if self.kind is Kind.LEAST else value <= self.limit
+
+    def text(self, unit: str) -> str:
+        """The bar in words."""
+        if self.kind is Kind.WITHIN:
+            return f"within {self.limit:.0%}"
+        return f"{self.kind} {self.limit:g}{'x' if self.is_ratio else f' {unit}'}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """What was measured here and, in the same run, of `peer`; the median counts.
 
-    `bar` is what ours, or its ratio to the peer's, should stay below. The ratio of the best samples is shown as well:
-    on a busy machine it is nearer to what a quiet one gives, because a peer with more threads suffers more. A bar on
-    the ratio holds for the larger of both.
+    The ratio of the best samples is shown as well: on a busy machine it is nearer to what a quiet one gives, because a
+    peer with more threads suffers more. A bar on the ratio holds for both. `earlier` are the medians of earlier runs of
+    the same code on the same machine.
     """
 
     what: str
@@ -21,8 +51,14 @@ class Row:
     samples: tuple[float, ...]
     peer: str = ""
     peer_samples: tuple[float, ...] = ()
-    bar: float | None = None
-    is_bar_a_ratio: bool = False
+    bar: Bar | None = None
+    group: str = ""
+    earlier: tuple[float, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells it from other rows."""
+        return self.group, self.what, self.peer
 
     @property
     def ours(self) -> float:
@@ -42,22 +78,35 @@ class Row:
     @property
     def best_ratio(self) -> float | None:
         """The same of the best samples."""
-        return min(self.samples) / min(self.peer_samples) if self.peer_samples else None
+        return min(self.samples) / min(self.peer_samples) if self.theirs else None
 
     @property
     def is_met(self) -> bool | None:
         """Whether the bar is; None without one."""
         if self.bar is None:
             return None
-        return (
-            max(self.ratio or 0.0, self.best_ratio or 0.0) < self.bar if self.is_bar_a_ratio else self.ours < self.bar
-        )
+        judged = (self.ratio, self.best_ratio) if self.bar.is_ratio else (self.ours,)
+        return all(value is not None and self.bar.is_met(value) for value in judged)
+
+    @property
+    def spread(self) -> float | None:
+        """How far this and earlier runs lie apart, over their median; None of a first run."""
+        runs = (self.ours, *self.earlier)
+        middle = statistics.median(runs)
+        return (max(runs) - min(runs)) / middle if self.earlier and middle else None
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain values."""
-        derived = ("ours", "theirs", "ratio", "best_ratio", "is_met")
-        given = ("what", "unit", "samples", "peer", "peer_samples", "bar", "is_bar_a_ratio")
-        return {name: getattr(self, name) for name in (*given, *derived)}
+        """All of it as plain values, with what follows from them."""
+        derived = ("ours", "theirs", "ratio", "best_ratio", "is_met", "spread")
+        return asdict(self) | {name: getattr(self, name) for name in derived}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Self:
+        """What `to_json` gave."""
+        bar = value["bar"] and Bar(value["bar"]["limit"], value["bar"]["is_ratio"], Kind(value["bar"]["kind"]))
+        texts = {name: value[name] for name in ("what", "unit", "peer", "group")}
+        numbers = {name: tuple(value[name]) for name in ("samples", "peer_samples", "earlier")}
+        return cls(**texts, **numbers, bar=bar)
 
 
 def seconds(call: Callable[[], Any]) -> float:

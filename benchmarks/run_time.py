@@ -1,7 +1,4 @@
-"""The hardware model's own speed: a run with data, the clock alone and memory, beside onnxruntime in float32.
-
-`python -m benchmarks.run_time`
-"""
+"""The hardware model's own speed: a run with data, the clock alone and memory, beside onnxruntime in float32."""
 
 import math
 import re
@@ -9,7 +6,6 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,17 +16,17 @@ import onnxruntime
 import tvm
 
 import tvm_neuron
-from benchmarks.row import Row, seconds, side_by_side
+from benchmarks.row import Bar, Row, seconds, side_by_side
 from tests.codegen.transformers import Encoder
 from tests.models.zoo import NETWORKS
 from tvm_neuron import neff, relay, sim
 from tvm_neuron.frontend.sample_models import light_network
 
-BAR_RATIO = 5.0
-BAR_CLOCK_SECONDS = 1.0
-BAR_MEMORY_RATIO = 3.0
+OF_PEER = Bar(5, is_ratio=True)
+MS_OF_CLOCK = Bar(1000)
+OF_WEIGHTS = Bar(3, is_ratio=True)
 PEER = "onnxruntime fp32, 2 threads"
-_ROUNDS = 3
+_ROUNDS, _REPEATS = 3, 5
 _RUN_AND_TELL = """
 import pathlib, sys
 import numpy as np, tvm, tvm_neuron.runtime
@@ -44,32 +40,19 @@ print(before + (status.read_text() if status.exists() else ""))
 """
 
 
-@dataclass(frozen=True)
-class Subject:
-    """A network that is run."""
-
-    name: str
-    make: Callable[[], onnx.ModelProto]
-
-
-SUBJECTS = (
-    Subject("ResNet-50", partial(light_network, "resnet50")),
-    Subject("VGG-16", NETWORKS["vgg16"]),
-    Subject("BERT-base encoder", Encoder(hidden=768, heads=12, rows=128, layers=12).model),
-)
+SUBJECTS: dict[str, Callable[[], onnx.ModelProto]] = {
+    "ResNet-50": partial(light_network, "resnet50"),
+    "VGG-16": NETWORKS["vgg16"],
+    "BERT-base encoder": Encoder(hidden=768, heads=12, rows=128, layers=12).model,
+}
 
 
-def measure(repeats: int = 9) -> list[Row]:
-    """All rows of every network."""
-    return [row for subject in SUBJECTS for row in measure_one(subject, repeats)]
-
-
-def measure_one(subject: Subject, repeats: int) -> list[Row]:
+def measure(network: str) -> list[Row]:
     """The data of a run (loop nests at once), the first run, which also plans the nests, the clock, and memory.
 
     Of three rounds, that in which the peer was quickest counts: the quietest, and the least flattering.
     """
-    model = subject.make()
+    model = SUBJECTS[network]()
     mod, params = relay.frontend.from_onnx(model)
     library = relay.build(mod, target="neuron", params=params)
     executor = library["default"](tvm.cpu())
@@ -80,26 +63,23 @@ def measure_one(subject: Subject, repeats: int) -> list[Row]:
     first = seconds(executor.run)
     session.run(None, feed)
     calls = ((executor.run, 1), (lambda: session.run(None, feed), 5))
-    rounds = [side_by_side(calls, repeats) for _ in range(_ROUNDS)]
+    rounds = [side_by_side(calls, _REPEATS) for _ in range(_ROUNDS)]
     ours, theirs = min(rounds, key=lambda samples: statistics.median(samples[1]))
     programs = [neff.read(data) for data in tvm_neuron.runtime.neffs(library).values()]
-    clock = [seconds(lambda: [sim.time_program(p.program, p.device) for p in programs]) for _ in range(repeats)]
-    report = [seconds(lambda: tvm_neuron.report(library)) for _ in range(repeats)]
+    clock = [seconds(lambda: [sim.time_program(p.program, p.device) for p in programs]) for _ in range(_REPEATS)]
+    report = [seconds(lambda: tvm_neuron.report(library)) for _ in range(_REPEATS)]
     model_mb = len(model.SerializeToString()) / 1e6
     return [
         Row(
-            what=f"{subject.name}: one run on the model", unit="ms", samples=in_ms(ours),
-            peer=PEER, peer_samples=in_ms(theirs), bar=BAR_RATIO, is_bar_a_ratio=True,
+            what=f"{network}: one run on the model", unit="ms", samples=in_ms(ours),
+            peer=PEER, peer_samples=in_ms(theirs), bar=OF_PEER,
         ),
-        Row(what=f"{subject.name}: the first run", unit="ms", samples=in_ms((first,))),
+        Row(what=f"{network}: the first run", unit="ms", samples=in_ms((first,))),
+        Row(what=f"{network}: the clock alone", unit="ms", samples=in_ms(tuple(clock)), bar=MS_OF_CLOCK),
+        Row(what=f"{network}: the clock and the report", unit="ms", samples=in_ms(tuple(report))),
         Row(
-            what=f"{subject.name}: the clock alone", unit="ms", samples=in_ms(tuple(clock)),
-            bar=BAR_CLOCK_SECONDS * 1e3,
-        ),
-        Row(what=f"{subject.name}: the clock and the report", unit="ms", samples=in_ms(tuple(report))),
-        Row(
-            what=f"{subject.name}: memory of a run", unit="MB", samples=(memory_mb(library),),
-            peer="size of the ONNX file", peer_samples=(model_mb,), bar=BAR_MEMORY_RATIO, is_bar_a_ratio=True,
+            what=f"{network}: memory of a run", unit="MB", samples=(memory_mb(library),),
+            peer="size of the ONNX file", peer_samples=(model_mb,), bar=OF_WEIGHTS,
         ),
     ]  # fmt: skip
 
@@ -130,9 +110,3 @@ def make_session(model: bytes) -> onnxruntime.InferenceSession:
 def in_ms(samples: tuple[float, ...]) -> tuple[float, ...]:
     """Seconds as milliseconds."""
     return tuple(sample * 1e3 for sample in samples)
-
-
-if __name__ == "__main__":
-    from benchmarks.table import show
-
-    show(measure())

@@ -1,54 +1,74 @@
-"""The tables that the benchmarks print."""
+"""The table of all rows, on the terminal and in Markdown."""
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.modelled import Modelled
 from benchmarks.row import Row
 
-CONSOLE = Console(width=None if Console().is_terminal else 132, record=True)
+CONSOLE = Console(width=None if Console().is_terminal else 150, record=True)
+HEAD = ("what", "value>", "beside it", "ratio>", "of best>", "bar", "met", "spread>")
+_SMALL = 10  # below, two digits
 
 
-def show(rows: Iterable[Row], machine: Mapping[str, str] | None = None) -> None:
-    """Measured times, each beside what it is compared with."""
-    title = "Measured on: " + ", ".join(f"{key} {value}" for key, value in (machine or {}).items())
-    columns = ("what", "median>", "best>", "beside it, median>", "best>", "of", "ratio>", "of best>", "bar>")
-    table = make_table(title if machine else "Measured", *columns)
-    table.columns[0].no_wrap = True
+def cells(row: Row) -> tuple[str, ...]:
+    """What the table says of a row."""
+    peer = f"{_number(row.theirs)} {row.unit}, {row.peer}" if row.theirs is not None else ""
+    ratios = [f"{ratio:.2f}" if ratio is not None else "" for ratio in (row.ratio, row.best_ratio)]
+    bar = row.bar.text(row.unit) if row.bar else ""
+    met = {None: "", True: "yes", False: "NO"}[row.is_met]
+    spread = "" if row.spread is None else f"{row.spread:.0%} of {len(row.earlier) + 1}"
+    return row.what, f"{_number(row.ours)} {row.unit}", peer, *ratios, bar, met, spread
+
+
+def show(rows: Sequence[Row], facts: Mapping[str, str] | None = None) -> None:
+    """The table, with a section for each group."""
+    table = make_table(heading(facts) if facts else "", *HEAD)
+    for group, members in grouped(rows).items():
+        table.add_section()
+        if group:
+            table.add_row(f"[bold]{group}")
+        for row in members:
+            table.add_row(*cells(row))
+    CONSOLE.print(table)
+    CONSOLE.print(summary(rows))
+
+
+def markdown(rows: Sequence[Row], facts: Mapping[str, str]) -> str:
+    """The same for a document."""
+    rule = ["---:" if name.endswith(">") else "---" for name in HEAD]
+    lines = [tuple(name.rstrip(">") for name in HEAD), tuple(rule)]
+    for group, members in grouped(rows).items():
+        lines += [(f"**{group}**", *[""] * (len(HEAD) - 1)), *map(cells, members)]
+    return "\n".join([heading(facts), "", *(f"| {' | '.join(line)} |" for line in lines), "", summary(rows)])
+
+
+def grouped(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Rows by group, in the order of each group's first."""
+    found: dict[str, list[Row]] = {}
     for row in rows:
-        ratios = [f"{ratio:.2f}" if ratio is not None else "" for ratio in (row.ratio, row.best_ratio)]
-        table.add_row(
-            row.what, *_summary(row, row.samples), *_summary(row, row.peer_samples), row.peer, *ratios, _bar(row)
+        found.setdefault(row.group, []).append(row)
+    return found
+
+
+def heading(facts: Mapping[str, str]) -> str:
+    """What it was measured on."""
+    return "Measured on: " + ", ".join(f"{key} {value}" for key, value in facts.items())
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """How many bars are met, and how far runs of the same code lie apart."""
+    barred = [row for row in rows if row.bar]
+    met = sum(bool(row.is_met) for row in barred)
+    spreads = [row.spread for row in rows if row.spread is not None]
+    text = f"{len(rows)} rows; {met} of {len(barred)} bars are met."
+    if spreads:
+        text += (
+            f" Spread over runs of this commit: median {statistics.median(spreads):.1%}, largest {max(spreads):.0%}."
         )
-    CONSOLE.print(table)
-
-
-def show_modelled(rows: Iterable[Modelled]) -> Sequence[Modelled]:
-    """What the model says of each network and chip; the rows again, for further use."""
-    columns = (
-        "network",
-        "chip",
-        "latency us>",
-        "roofline us>",
-        "PE>",
-        "DRAM MB>",
-        "on CPU>",
-        "compiled s>",
-        "L2 error>",
-    )
-    table = make_table("Modelled, batch 1", *columns)
-    shown = []
-    for row in rows:
-        shown.append(row)
-        table.add_row(
-            row.network, row.chip, f"{row.latency_us:,.0f}", f"{row.roofline_us:,.0f}", f"{row.pe_utilisation:.1%}",
-            f"{row.dram_mb:,.1f}", str(row.on_cpu), f"{row.compile_seconds:.1f}", f"{row.l2_error:.2%}",
-        )  # fmt: skip
-    CONSOLE.print(table)
-    return shown
+    return text
 
 
 def make_table(title: str, *columns: str) -> Table:
@@ -59,16 +79,7 @@ def make_table(title: str, *columns: str) -> Table:
     return table
 
 
-def _summary(row: Row, samples: Sequence[float]) -> tuple[str, str]:
-    """Median, and the best if there is more than one."""
-    if not samples:
-        return "", ""
-    best = f"{min(samples):,.1f} {row.unit}" if len(samples) > 1 else ""
-    return f"{statistics.median(samples):,.1f} {row.unit}", best
-
-
-def _bar(row: Row) -> str:
-    if row.bar is None:
-        return ""
-    unit = "x" if row.is_bar_a_ratio else f" {row.unit}"
-    return f"< {row.bar:g}{unit}: {'met' if row.is_met else 'missed'}"
+def _number(value: float) -> str:
+    if float(value).is_integer():
+        return f"{value:,.0f}"
+    return f"{value:,.2f}" if abs(value) < _SMALL else f"{value:,.1f}"

@@ -4,9 +4,10 @@ Each simulator runs alone, one after the other. SCALE-Sim takes minutes and 10 G
 """
 
 import argparse
+import math
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,6 +16,7 @@ import onnx
 
 from benchmarks import machine
 from benchmarks.publish import replace_block
+from benchmarks.row import Row
 from benchmarks.simulators.graph import graph
 from benchmarks.simulators.layers import layers, with_shapes
 from benchmarks.simulators.measure import Measured, measure
@@ -60,6 +62,32 @@ def rows(pythons: Mapping[Peer, Path], model: onnx.ModelProto) -> Iterator[tuple
             yield f"{peer.name} {found.version}", found, peer.leaves_out
 
 
+def beside_others() -> list[Row]:
+    """A run with outputs beside each simulator that is installed: time and memory of the whole process."""
+    pythons = {peer: python for peer in PEERS if isinstance(python := _find(peer, None), Path)}
+    _, (_, ours, _), *others = rows(pythons, light_network("resnet50"))
+    found = []
+    for what, unit, value in (("time", "s", _seconds), ("memory", "MB", _megabytes)):
+        row = Row(what=f"ResNet-50, from the model to cycles and outputs: {what}", unit=unit, samples=value(ours))
+        found += [replace(row, peer=who, peer_samples=value(theirs)) for who, theirs, _ in others] or [row]
+    return found
+
+
+def _seconds(found: Measured) -> tuple[float, ...]:
+    return (found.seconds,)
+
+
+def _megabytes(found: Measured) -> tuple[float, ...]:
+    return (math.nan if found.peak_bytes is None else found.peak_bytes / 1e6,)
+
+
+def _find(peer: Peer, given: Path | None) -> Path | AbsentError:
+    try:
+        return peer.python(given)
+    except AbsentError as absent:
+        return absent
+
+
 def main() -> None:
     """Measures, prints, and publishes if asked to."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulators", description=__doc__)
@@ -71,19 +99,20 @@ def main() -> None:
     options = parser.parse_args()
     pythons = {}
     for peer in PEERS:
-        try:
-            pythons[peer] = peer.python(getattr(options, peer.name))
-        except AbsentError as absent:
-            if options.publish:
-                parser.error(str(absent))
-            CONSOLE.print(str(absent), highlight=False, markup=False)
+        found = _find(peer, getattr(options, peer.name))
+        if isinstance(found, Path):
+            pythons[peer] = found
+        elif options.publish:
+            parser.error(str(found))
+        else:
+            CONSOLE.print(str(found), highlight=False, markup=False)
     facts = ", ".join(f"{key} {value}" for key, value in machine.describe().items())
     columns = ("who", "time s>", "CPU s>", "memory MB>", "cycles>", "array", "what it leaves out")
     table = make_table(f"ResNet-50, batch 1, from the model to cycles, on: {facts}", *columns)
-    for who, found, leaves_out in rows(pythons, light_network("resnet50")):
-        peak = f"{found.peak_bytes / 1e6:,.0f}" if found.peak_bytes else ""
-        times = f"{found.seconds:.1f}", f"{found.cpu_seconds:.1f}"
-        table.add_row(who, *times, peak, f"{found.cycles:,}", found.array, leaves_out)
+    for who, measured, leaves_out in rows(pythons, light_network("resnet50")):
+        peak = f"{measured.peak_bytes / 1e6:,.0f}" if measured.peak_bytes else ""
+        times = f"{measured.seconds:.1f}", f"{measured.cpu_seconds:.1f}"
+        table.add_row(who, *times, peak, f"{measured.cycles:,}", measured.array, leaves_out)
     CONSOLE.print(table)
     if options.publish:
         replace_block("BENCHMARKS.md", "simulators", CONSOLE.export_text())

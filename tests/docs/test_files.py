@@ -54,11 +54,9 @@ def test_the_changelog_has_this_version() -> None:
     assert newest[1] == VERSION
 
 
-def test_what_is_published_is_there() -> None:
-    found = {block.mark: block.text for name in ("README.md", "BENCHMARKS.md") for block in blocks(name)}
+def test_the_demo_is_published() -> None:
+    found = {block.mark: block.text for block in blocks("README.md")}
     assert "relative L2 error against onnxruntime" in found["demo"]
-    assert "ResNet-50: one run" in found["measured"]
-    assert found["modelled"].count("inf1") == found["modelled"].count("inf2") == 9
 
 
 def test_the_licence() -> None:

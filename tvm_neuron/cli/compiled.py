@@ -19,7 +19,7 @@ def open_compiled(path: str) -> Any:
     """
     data = neff.read_file(path)
     if not data.startswith(_ELF):
-        return neff.read_verified(data)
+        return neff.verified(neff.read_pipeline(data))
     _check_whole(path, data)
     del data  # loading makes copies of its own, beside which this one need not be held
     return _load_library(path)

@@ -4,7 +4,7 @@ from tvm_neuron.neff.container import MAGIC, MAJOR, MINOR, Header, read_banner, 
 from tvm_neuron.neff.describe import describe
 from tvm_neuron.neff.inputs import check_inputs
 from tvm_neuron.neff.neff import Neff, Placement, TensorInfo
-from tvm_neuron.neff.pipeline import Pipeline, core_files, core_names, pipeline_pieces, read_pipeline, read_verified
+from tvm_neuron.neff.pipeline import Pipeline, core_files, core_names, pipeline_pieces, read_pipeline, verified
 from tvm_neuron.neff.reader import read
 from tvm_neuron.neff.store import load, read_file, save, write_aside
 from tvm_neuron.neff.writer import write
@@ -29,8 +29,8 @@ __all__ = [
     "read_file",
     "read_header",
     "read_pipeline",
-    "read_verified",
     "save",
+    "verified",
     "version_problem",
     "write",
     "write_aside",

@@ -74,7 +74,10 @@ def _check_sizes(numbers: Sequence[int], most: int, who: str) -> None:
 
 
 def _check_affine(value: Affine, depth: int, who: str) -> None:
-    _check_sizes([value.base, value.phase, value.wrap, *(step for _, step in value.terms)], _MOST, who)
+    _check_sizes((value.base, value.phase, value.wrap), _MOST, who)
+    if not value.terms and not value.phase:
+        return
+    _check_sizes([step for _, step in value.terms], _MOST, who)
     if any(not 0 <= loop < depth for loop, _ in value.terms):
         raise ProgramError(f"{who}: address {value} counts a loop that is not around it; it stands in {depth} loops")
     if len({loop for loop, _ in value.terms}) != len(value.terms) or (value.phase and not value.wrap):
