@@ -49,7 +49,8 @@ def check_numbers(encoder: Encoder, inputs: Arrays, actual: np.ndarray) -> None:
 
 @pytest.mark.parametrize("target", ["neuron", "neuron/inf2"])
 @pytest.mark.parametrize(
-    ("hidden", "heads", "rows", "batch"), [(64, 4, 32, 1), (60, 3, 33, 1), (192, 2, 50, 1), (128, 2, 40, 2)]
+    ("hidden", "heads", "rows", "batch"),
+    [(64, 4, 32, 1), (60, 3, 33, 1), (192, 2, 50, 1), (128, 2, 40, 2), (96, 3, 20, 5)],
 )
 def test_one_layer(hidden: int, heads: int, rows: int, batch: int, target: str) -> None:
     run(Encoder(hidden, heads, rows, batch=batch), target)

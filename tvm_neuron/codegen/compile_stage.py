@@ -3,6 +3,7 @@
 from tvm_neuron.codegen.emit.builder import Builder
 from tvm_neuron.codegen.emit_stage import emit_stage
 from tvm_neuron.codegen.options import BuildOptions
+from tvm_neuron.codegen.overlap.overlap import overlap_batch
 from tvm_neuron.codegen.residents import Room, check_all_stay, place_stage
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.sync import synchronise
@@ -25,9 +26,7 @@ def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weig
         ProgramError: the compiler made a program that breaks a rule or races with itself (a defect of ours).
     """
     options.on_stage(f"{stage.name}: place tensors")
-    if not keep_weights:
-        stage = tile_stage(stage, device)
-    room = place_stage(stage, device, keep_weights)
+    stage, room = _placed(stage, device, keep_weights)
     if options.static_weights:
         check_all_stay(room, stage, device, options.pipeline_cores)
     options.on_stage(f"{stage.name}: emit")
@@ -52,6 +51,19 @@ def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weig
         compiler_version=VERSION,
         memory=_memory_report(program, room, emitted.builder, device),
     )
+
+
+def _placed(stage: Stage, device: Device, keep_weights: bool) -> tuple[Stage, Room]:
+    """The stage and its room: in parts of the batch that overlap if these fit, else in tiles where tensors don't."""
+    if keep_weights:
+        return stage, place_stage(stage, device, keep_weights)
+    overlapping = overlap_batch(stage, device)
+    if overlapping is not None:
+        room = place_stage(overlapping, device, keep_weights)
+        if not room.plan.spilled_bytes:
+            return overlapping, room
+    stage = tile_stage(stage, device)
+    return stage, place_stage(stage, device, keep_weights)
 
 
 def time_stage(stage: Stage, device: Device) -> int:

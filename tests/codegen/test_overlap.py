@@ -1,0 +1,137 @@
+"""Parts of a batch that overlap: the same numbers, every element written once, and the PE array waits less."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.codegen.graphs import graph_of
+from tests.codegen.interpreter import run_kernels
+from tests.codegen.transformers import Encoder
+from tvm_neuron.codegen.emit_stage import emit_stage
+from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
+from tvm_neuron.codegen.overlap import overlap
+from tvm_neuron.codegen.overlap.order import in_order_of_need
+from tvm_neuron.codegen.overlap.part import Part, find_dependences
+from tvm_neuron.codegen.residents import place_stage
+from tvm_neuron.codegen.simplify import make_kernels
+from tvm_neuron.codegen.stage import Stage
+from tvm_neuron.codegen.sync import synchronise
+from tvm_neuron.hw import load_device
+from tvm_neuron.neff import TensorInfo
+from tvm_neuron.schedule.graph import Graph
+from tvm_neuron.schedule.kernel import Contraction, Kernel
+from tvm_neuron.schedule.rule import load_rules
+from tvm_neuron.sim import time_program
+
+
+def _stage(encoder: Encoder, chip: str) -> tuple[Graph, Stage]:
+    graph = graph_of(encoder.model())
+    kernels, partition_of = make_kernels(graph, load_rules(), load_device(chip))
+    sides = [{t: TensorInfo(t.name, t.shape, t.dtype) for t in side} for side in (graph.inputs, graph.outputs)]
+    return graph, Stage("encoder", kernels, partition_of, choose_dtypes(kernels), sides[0], sides[1])
+
+
+@pytest.mark.parametrize(
+    ("size", "chip"),
+    [((256, 4, 16, 2), "inf1"), ((128, 2, 40, 3), "inf2"), ((256, 2, 24, 5), "inf2"), ((60, 3, 9, 9), "inf1")],
+)
+def test_same_meaning(size: tuple[int, int, int, int], chip: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In float64, up to the order of sums; small pieces, so that contractions are cut along their channels too."""
+    monkeypatch.setattr(overlap, "PIECE_PS", 1000)
+    hidden, heads, rows, batch = size
+    encoder = Encoder(hidden, heads, rows, layers=2, batch=batch)
+    graph, stage = _stage(encoder, chip)
+    found = overlap.overlap_batch(stage, load_device(chip))
+    assert found is not None
+    assert len(found.kernels) > 1.5 * len(stage.kernels)
+    before, after = (run_kernels(s.kernels, s.partition_of, graph, encoder.inputs()) for s in (stage, found))
+    (output,) = graph.outputs
+    np.testing.assert_allclose(after[output], before[output], rtol=1e-9, atol=1e-11)
+
+
+def test_channels_are_cut_where_they_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overlap, "PIECE_PS", 1000)
+    _, stage = _stage(Encoder(256, 4, 16, batch=2), "inf1")
+    found = overlap.overlap_batch(stage, load_device("inf1"))
+    assert found is not None
+    widths = {k.channel.extent for k in found.kernels if isinstance(k.root, Contraction) and "norm" not in k.out.name}
+    assert widths == {128}
+
+
+def test_nothing_to_overlap_with() -> None:
+    _, stage = _stage(Encoder(128, 2, 40), "inf1")
+    assert overlap.overlap_batch(stage, load_device("inf1")) is None
+
+
+def test_no_room() -> None:
+    """Tensors leave nothing to weights."""
+    _, stage = _stage(Encoder(128, 2, 40, batch=4), "inf1")
+    little = replace(load_device("inf1"), sbuf_bytes_per_partition=16 * 1024)
+    assert overlap.overlap_batch(stage, little) is None
+
+
+@pytest.mark.parametrize(("chip", "share"), [("inf1", 0.98), ("inf2", 0.9)])
+def test_it_takes_less_time(chip: str, share: float) -> None:
+    """On inf1 this network mostly waits for weights, which come in the order in which they are needed."""
+    device = load_device(chip)
+    _, stage = _stage(Encoder(512, 8, 128, layers=2, batch=4), chip)
+    found = overlap.overlap_batch(stage, device)
+    assert found is not None
+
+    def total_ps(stage: Stage) -> int:
+        emitted = emit_stage(stage, place_stage(stage, device, False), device, False)
+        return time_program(synchronise(emitted.program, device), device).total_ps
+
+    assert total_ps(found) < share * total_ps(stage)
+
+
+def _part(kernel: Kernel, number: int, low: int, pe: int, act: int, weights: int = 0) -> Part:
+    return Part(kernel, number, low, {"pe": pe, "act": act, "pool": 0}, weights)
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Kernel:
+    return _stage(Encoder(60, 3, 9), "inf1")[1].kernels[0]
+
+
+def _chains(kernel: Kernel, weights: int) -> list[Part]:
+    """For each of three sentences, three times a product and then arithmetic on it."""
+    parts: list[Part] = []
+    for number in range(6):
+        for low in range(3):
+            even = number % 2 == 0
+            part = _part(kernel, number, low, 10**6 * even, 10**6 * (not even), weights * even)
+            part.after = [other for other in parts if other.low == low][-1:]
+            parts.append(part)
+    return parts
+
+
+def test_engines_take_turns(kernel: Kernel) -> None:
+    """While one sentence has its arithmetic, the array goes on to the next; nothing comes before what it needs."""
+    parts = _chains(kernel, 0)
+    ordered = in_order_of_need(parts, 0)
+    assert sorted(map(id, ordered)) == sorted(map(id, parts))
+    assert all(ordered.index(other) < ordered.index(part) for part in parts for other in part.after)
+    assert [(part.number, part.low) for part in ordered[:4]] == [(0, 0), (0, 1), (1, 0), (0, 2)]
+
+
+@pytest.mark.parametrize(("room", "most"), [(100, 1), (200, 2)])
+def test_weights_of_few_kernels_at_once(kernel: Kernel, room: int, most: int) -> None:
+    ordered = in_order_of_need(_chains(kernel, 100), room)
+    for at in range(1, len(ordered)):
+        before, after = ({p.number for p in side if p.weights} for side in (ordered[:at], ordered[at:]))
+        assert len(before & after) <= most
+
+
+def test_dependences_follow_boxes() -> None:
+    """Each part waits for those of its own sentence; what an element is read from or overwritten by stays in order."""
+    _, stage = _stage(Encoder(64, 2, 16, batch=4), "inf1")
+    parts = [_part(kernel, number, 0, 1, 1) for number, kernel in enumerate(stage.kernels)]
+    find_dependences(parts, stage.partition_of)
+    makers = {part.kernel.out: part for part in parts}
+    for part in parts:
+        assert {makers[t] for t in part.kernel.sources() if t in makers} <= set(part.after)
+    backwards = [_part(part.kernel, part.number, 0, 1, 1) for part in reversed(parts)]
+    find_dependences(backwards, stage.partition_of)
+    assert any(part.after for part in backwards), "a kernel that writes what was read comes after the reader"

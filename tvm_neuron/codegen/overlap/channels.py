@@ -1,0 +1,53 @@
+"""cut_channels: a contraction over some of its output channels, with those weights and constants alone."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, axes_of, loads, rewrite
+from tvm_neuron.schedule.graph import linear_indices
+from tvm_neuron.schedule.kernel import Contraction, Kernel
+from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tiling import PARTITIONS
+
+
+def cut_channels(kernel: Kernel, count: int) -> Iterator[Kernel]:
+    """The kernel in `count` parts at most, of whole chunks of partitions each; as it is where that can't be had."""
+    chunks, rest = divmod(kernel.channel.extent, PARTITIONS)
+    if not isinstance(kernel.root, Contraction) or rest or min(count, chunks) < 2 or not _is_plain(kernel):
+        yield kernel
+        return
+    size = -(-chunks // count) * PARTITIONS
+    for low in range(0, kernel.channel.extent, size):
+        yield _part(kernel, kernel.root, low, min(size, kernel.channel.extent - low))
+
+
+def _is_plain(kernel: Kernel) -> bool:
+    """Whether constants along the channels are vectors over just these."""
+    constants = [load for load in loads(kernel.expr) if load.tensor.value is not None]
+    return all(load.indices == (Index(kernel.channel),) for load in constants if kernel.channel in set(axes_of(load)))
+
+
+def _part(kernel: Kernel, root: Contraction, low: int, count: int) -> Kernel:
+    channel = Axis(kernel.channel.name, count)
+
+    def moved(found: Linear) -> Linear:
+        if kernel.channel not in found.terms:
+            return found
+        step = found.terms[kernel.channel]
+        terms = {axis: s for axis, s in found.terms.items() if axis is not kernel.channel}
+        return Linear(found.const + step * low, {**terms, channel: step})
+
+    def leaf(part: Num | Index | Load) -> Expr:
+        if not isinstance(part, Load) or kernel.channel not in set(axes_of(part)):
+            return part
+        value = part.tensor.value
+        if value is None:
+            return Load(part.tensor, tuple(moved(m).expr() for m in linear_indices(part.indices) or ()))
+        vector = Tensor(part.tensor.name, (count,), part.tensor.dtype, value=value[low : low + count])
+        return Load(vector, (Index(channel),))
+
+    weights = root.weights[..., low : low + count]
+    maps = tuple(map(moved, kernel.out_maps))
+    root = replace(root, weights=weights)
+    return replace(kernel, channel=channel, out_maps=maps, expr=rewrite(kernel.expr, leaf), root=root)

@@ -1,0 +1,84 @@
+"""work_of: about how long a kernel keeps each engine, from the costs of the instructions it will become; load_ps."""
+
+from collections import Counter
+from math import prod
+
+from tvm_neuron.codegen.emit.arithmetic import Arithmetic
+from tvm_neuron.codegen.emit.targets import Operand
+from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS
+from tvm_neuron.hw import Device
+from tvm_neuron.isa import Affine, Instruction, Tile
+from tvm_neuron.isa.dtypes import size_bytes
+from tvm_neuron.isa.tile import Dims
+from tvm_neuron.schedule.expr import Load, axes_of
+from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel, Product, Reduction, Transposition
+from tvm_neuron.sim.clock import clock_hz, duration_ps
+
+ENGINES = ("pe", "act", "pool")
+
+
+def work_of(kernel: Kernel, device: Device) -> dict[str, int]:
+    """By engine; 0 for one that it does not need. Transfers are not counted."""
+    if kernel.by_dma:
+        return dict.fromkeys(ENGINES, 0)
+    busy = Counter(_ends(kernel, device))
+    busy["pe"] += _matmul_cycles(kernel, device)
+    if isinstance(kernel.root, Reduction):
+        busy["pool"] += _rows(kernel, device) * prod(a.extent for a in (*kernel.free, *kernel.root.axes)) // 2
+    return {engine: duration_ps(busy[engine], clock_hz(device, engine)) for engine in ENGINES}
+
+
+def load_ps(kernel: Kernel, device: Device) -> int:
+    """How long the kernel's weights take to come from DRAM."""
+    if not isinstance(kernel.root, Contraction):
+        return 0
+    return duration_ps(kernel.root.weights.size * size_bytes(kernel.root.dtype), device.dram_bytes_per_second)
+
+
+def _rows(kernel: Kernel, device: Device) -> int:
+    return -(-kernel.channel.extent // device.partitions)
+
+
+def _matmul_cycles(kernel: Kernel, device: Device) -> int:
+    """One for each column that streams through the array."""
+    columns = -(-kernel.channel.extent // device.pe_columns)
+    free = prod(axis.extent for axis in kernel.free)
+    root = kernel.root
+    if isinstance(root, Contraction):
+        steps = prod(axis.extent for axis in root.steps)
+        return columns * free * -(-root.weights.shape[0] // device.pe_rows) * steps
+    if isinstance(root, Product):
+        return columns * free * -(-root.depth.extent // device.pe_rows) * prod(axis.extent for axis in root.steps)
+    return columns * free if isinstance(root, Transposition) else 0
+
+
+def _ends(kernel: Kernel, device: Device) -> dict[str, int]:
+    """Cycles of the arithmetic on the way out."""
+    costs = _Costs(device)
+    whole, single = ((1, MAX_TILE_ELEMS),), ((1, 1),)
+    inner = set(kernel.free[-1:])
+
+    def resolve(load: Load) -> Operand:
+        if load is ROOT:
+            return Tile("psum", "float32", Affine(), 1, Affine(), whole)
+        return Tile("sbuf", "bfloat16", Affine(), 1, Affine(), whole if inner & set(axes_of(load)) else single)
+
+    Arithmetic(costs, costs, (1, whole), resolve).store(kernel.expr, costs.tile(1, whole))
+    elems = prod(axis.extent for axis in kernel.free) * _rows(kernel, device)
+    return {engine: cycles * elems // MAX_TILE_ELEMS for engine, cycles in costs.cycles.items()}
+
+
+class _Costs:
+    """A builder and scratch memory that only add up cycles."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.cycles: Counter[str] = Counter()
+
+    def emit(self, instruction: Instruction) -> None:
+        """Takes the next instruction."""
+        self.cycles[instruction.engine] += instruction.cost(self.device).busy_cycles
+
+    def tile(self, partitions: int, dims: Dims) -> Tile:
+        """A new float32 tile."""
+        return Tile("sbuf", "float32", Affine(), partitions, Affine(), dims)
