@@ -29,7 +29,7 @@ COUNTS = (1, 2, 4, 8, 16)
 _TIMED_COUNTS, _OF_LINEAR = (4, 16), 0.8  # by `python -m benchmarks`; the bar is where all weights stay in SBUF
 HEAD = (
     "network", "chip", "cores", "inputs/s", "of linear", "weights kept", "latency us", "slowest core us",
-    "mean core us", "limit", "loaded in us",
+    "mean us", "limit", "loaded in us",
 )  # fmt: skip
 _LEFT = 2  # columns of text before those of numbers
 
@@ -47,10 +47,10 @@ class Row:
         """What the table says of it."""
         use = self.use
         kept, streamed = (sum(getattr(s, name) for s in use.stages) for name in ("kept_bytes", "streamed_bytes"))
-        times = [stage.latency_us for stage in use.stages]
+        times = [stage.latency_us / stage.replicas for stage in use.stages for _ in range(stage.replicas)]
         share = "all" if not streamed else f"{kept / (kept + streamed):.0%}"
         return (
-            self.network, self.chip, str(len(use.stages)), f"{use.inputs_per_second:,.0f}", f"{self.of_linear:.0%}",
+            self.network, self.chip, str(use.cores), f"{use.inputs_per_second:,.0f}", f"{self.of_linear:.0%}",
             share, f"{use.latency_us:,.0f}", f"{max(times):,.0f}", f"{sum(times) / len(times):,.0f}", use.limit,
             f"{use.load_us:,.0f}",
         )  # fmt: skip

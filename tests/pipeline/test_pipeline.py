@@ -24,6 +24,8 @@ from tvm_neuron.errors import NeffError, OptionError
 from tvm_neuron.hw import load_device, load_instance
 from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.neff import Pipeline
+from tvm_neuron.neff.container import pack, unpack
+from tvm_neuron.neff.tables import decode_json, encode_json
 from tvm_neuron.profile import make_report, render
 from tvm_neuron.sim import Cores
 
@@ -51,7 +53,7 @@ def test_a_network_on_one_to_four_cores(chip: str) -> None:
     wanted = bits(one, images())
     for cores in (2, 3, 4):
         several = compiled(model, f"neuron/{chip}", cores)
-        assert len(several.cores) == cores
+        assert sum(several.replicas) == cores
         assert several.inputs == one.inputs
         assert several.outputs == one.outputs
         for mode in ("nest", "strict"):
@@ -89,9 +91,35 @@ def test_a_file_of_several_cores_comes_back() -> None:
     data = b"".join(neff.pipeline_pieces(pipeline))
     again = neff.read_pipeline(data)
     assert again == pipeline
-    assert [neff.read(core) for core in neff.core_files(data)] == list(pipeline.cores)
+    programs = [neff.read(core) for core in neff.core_files(data)]
+    replicas = zip(pipeline.cores, pipeline.replicas, strict=True)
+    assert programs == [core for core, count in replicas for _ in range(count)]
+    assert len(programs) == 3
     with pytest.raises(NeffError, match="holds the programs of several cores, and this takes the program of one"):
         neff.read(data)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "message"),
+    [
+        ([1], r"tells the cores of 1 programs; the file has [23]"),
+        ([0] * 3, "replicas must be a list of numbers from 1 to 1024"),
+        ([True] * 3, "replicas must be a list of numbers"),
+        (3, "replicas must be a list of numbers"),
+        (None, "must name the model, its inputs, outputs and replicas"),
+    ],
+)
+def test_a_file_that_tells_nonsense_of_its_cores(replicas: Any, message: str) -> None:
+    data = b"".join(neff.pipeline_pieces(compiled(small_network(), "neuron/inf1", 3)))
+    header, sections = unpack(data)
+    model = decode_json(sections["pipeline"], "pipeline")
+    model = {k: v for k, v in model.items() if k != "replicas"} | ({} if replicas is None else {"replicas": replicas})
+    changed: dict[str, Any] = {**sections, "pipeline": [encode_json(model)]}
+    changed = {name: [part] if not isinstance(part, list) else part for name, part in changed.items()}
+    broken = b"".join(pack(changed, header.compiler_version, needed=changed))
+    for take in (neff.read_pipeline, neff.core_files):
+        with pytest.raises(NeffError, match=message):
+            take(broken)
 
 
 def test_the_report_of_a_pipeline() -> None:
@@ -101,10 +129,11 @@ def test_the_report_of_a_pipeline() -> None:
     assert one.pipelines == ()
     (use,) = report.pipelines
     assert use.is_cached
-    assert [stage.chip for stage in use.stages] == [0, 0, 0, 0, 1, 1]
+    assert [stage.chip for stage in use.stages] == [stage.core // 4 for stage in use.stages]
+    assert use.cores == sum(stage.replicas for stage in use.stages) == 6
     assert use.link_us > load_device("inf1").dma_start_ns / 1e3
     assert use.latency_us == pytest.approx(sum(stage.latency_us for stage in use.stages) + use.link_us)
-    assert use.interval_us >= max(stage.latency_us for stage in use.stages)
+    assert use.interval_us >= max(stage.latency_us / stage.replicas for stage in use.stages)
     assert max(stage.share for stage in use.stages) <= 1
     assert use.inputs_per_second > 1e6 / one.latency_us
     assert report.latency_us == pytest.approx(use.latency_us)
@@ -177,7 +206,7 @@ def test_on_the_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) 
     assert main(["report", str(out)]) == 0
     assert "inputs a second" in capsys.readouterr().out
     assert main(["info", str(out), "--core", "2"]) == 0
-    assert "neuron_0.2" in capsys.readouterr().out
+    assert "neuron_0.1" in capsys.readouterr().out  # the second program, which has the cores 1 and 2
     assert main(["info", str(out), "--core", "3"]) == 1
     assert "has no core 3: its cores are 0 to 2" in capsys.readouterr().err
     assert main(["report", str(out), "--timeline", str(tmp_path / "t.json")]) == 1

@@ -16,7 +16,7 @@ from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.errors import InternalError, NeuronError, OptionError, UnschedulableError
 from tvm_neuron.frontend.origin import bindings_of, origin_of
 from tvm_neuron.hw import load_device
-from tvm_neuron.neff import core_names
+from tvm_neuron.neff import core_files
 from tvm_neuron.partition import Refusal, Verdict
 from tvm_neuron.partition.constraints import IsConstant
 from tvm_neuron.partition.plan import CanSchedule
@@ -89,11 +89,12 @@ def compile_subgraphs(functions: Sequence[relax.Function], _options: Any, _const
 
 def _check_cores(neffs: Iterable[bytes], wanted: int) -> None:
     """One of the subgraphs at least is on so many cores; small ones beside it may be on fewer."""
-    most = max((len(core_names(data)) for data in neffs), default=wanted)
+    most = max((len(core_files(data)) for data in neffs), default=wanted)
     if most < wanted:
         raise OptionError(
             f"pipeline_cores is {wanted}; the model can be cut into at most {most} stages, since cuts lie between "
-            "kernels and all parts of one tensor are made on one core: ask for at most that many"
+            "kernels and all parts of one tensor are made on one core: ask for at most that many, and load the model "
+            "several times (replicas) for more cores"
         )
 
 

@@ -15,7 +15,7 @@ from tvm_neuron.program.race import check_races
 from tvm_neuron.program.residents import check_residents
 from tvm_neuron.program.verify import verify
 from tvm_neuron.runtime import VERSION
-from tvm_neuron.sim import time_program
+from tvm_neuron.sim import Timing, time_program
 
 
 def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weights: bool) -> Neff:
@@ -66,14 +66,14 @@ def _placed(stage: Stage, device: Device, keep_weights: bool) -> tuple[Stage, Ro
     return stage, place_stage(stage, device, keep_weights)
 
 
-def time_stage(stage: Stage, device: Device) -> int:
-    """Picoseconds of a run of what `compile_stage` would make, with weights that stay.
+def time_stage(stage: Stage, device: Device) -> Timing:
+    """The clock of a run of what `compile_stage` would make, with weights that stay.
 
     Raises:
         CompileError: see `compile_stage`.
     """
     emitted = emit_stage(stage, place_stage(stage, device, keep_weights=True), device, keep_weights=True)
-    return time_program(synchronise(emitted.program, device), device).total_ps
+    return time_program(synchronise(emitted.program, device), device)
 
 
 def _memory_report(program: Program, room: Room, builder: Builder, device: Device) -> dict[str, int]:

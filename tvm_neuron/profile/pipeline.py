@@ -1,9 +1,10 @@
 """PipelineUse: what several cores give that work on consecutive inputs at the same time, each on its stage.
 
 The rules: a core takes its program's own time, in which it reads its inputs from the DRAM of its chip and writes its
-outputs to that of the readers' chips. A tensor that leaves a chip passes every link of the chain up to its last reader,
-while the cores compute other inputs; an input more follows when the slowest of these is through with the one before:
-a core, a link, or the DRAM of a chip with all that its cores move. The latency is what one input takes through all.
+outputs to that of the readers' chips; of several cores on one stage each takes its turn. A tensor that leaves a chip
+passes every link of the chain up to its last reader, while the cores compute other inputs; an input more follows when
+the slowest of these is through with the one before: a core, a link, or the DRAM of a chip with all that its cores move.
+The latency is what one input takes through all.
 """
 
 from collections.abc import Sequence
@@ -18,10 +19,11 @@ _US_PER_S = 1e6
 
 @dataclass(frozen=True, slots=True)
 class StageUse:
-    """One core: `share` is that of the interval in which it works; `load_us` is what loading takes once."""
+    """One program: `share` is that of the interval in which a core of it works; `load_us` what loading takes, once."""
 
-    core: int
-    chip: int
+    core: int  # the first
+    replicas: int  # cores that take inputs in turn
+    chip: int  # of the first
     latency_us: float
     share: float
     kept_bytes: int  # of weights, which stay in SBUF
@@ -46,6 +48,11 @@ class PipelineUse:
     stages: tuple[StageUse, ...]
 
     @property
+    def cores(self) -> int:
+        """Of all stages."""
+        return sum(stage.replicas for stage in self.stages)
+
+    @property
     def inputs_per_second(self) -> float:
         """The throughput."""
         return _US_PER_S / self.interval_us if self.interval_us else 0.0
@@ -65,17 +72,11 @@ class PipelineUse:
 
 def pipeline_use(pipeline: Pipeline, timings: Sequence[Timing], instance: Instance) -> PipelineUse:
     """The use of a pipeline whose cores take `timings`."""
-    chips = [instance.chip_of(core) for core in range(len(pipeline.cores))]
-    links = _links(pipeline, chips, instance)
-    limits = {f"core {core}": timing.latency_us for core, timing in enumerate(timings)}
+    links = _links(pipeline, instance)
+    limits = limits_us(pipeline.replicas, timings, instance)
     limits |= {f"link from chip {chip}": us for chip, us in links.items()}
-    for chip in dict.fromkeys(chips):
-        moved = sum(timing.dram_bytes for timing, on in zip(timings, chips, strict=True) if on == chip)
-        limits[f"DRAM of chip {chip}"] = moved * _US_PER_S / instance.chip_dram_bytes_per_second
     limit = max(limits, key=lambda key: limits[key])
-    stages = tuple(
-        _stage(core, chips[core], pipeline, timing, limits[limit]) for core, timing in enumerate(timings)
-    )
+    stages = tuple(_stage(number, pipeline, timing, instance, limits[limit]) for number, timing in enumerate(timings))
     return PipelineUse(
         name=pipeline.name,
         instance=instance.name,
@@ -88,14 +89,36 @@ def pipeline_use(pipeline: Pipeline, timings: Sequence[Timing], instance: Instan
     )
 
 
-def _links(pipeline: Pipeline, chips: Sequence[int], instance: Instance) -> dict[int, float]:
-    """Microseconds for which the link from each chip to the next is busy with one input."""
+def limits_us(replicas: Sequence[int], timings: Sequence[Timing], instance: Instance) -> dict[str, float]:
+    """How often each core and each chip's DRAM could take an input, by name: the interval in microseconds.
+
+    Of a program on several cores, the name has the first; its bytes come and go from the chip of each in turn.
+    """
+    limits: dict[str, float] = {}
+    moved: dict[int, float] = {}
+    core = 0
+    for count, timing in zip(replicas, timings, strict=True):
+        limits[f"core {core}"] = timing.latency_us / count
+        for chip in map(instance.chip_of, range(core, core + count)):
+            moved[chip] = moved.get(chip, 0.0) + timing.dram_bytes / count
+        core += count
+    rate = instance.chip_dram_bytes_per_second
+    return limits | {f"DRAM of chip {chip}": size * _US_PER_S / rate for chip, size in moved.items()}
+
+
+def _links(pipeline: Pipeline, instance: Instance) -> dict[int, float]:
+    """Microseconds for which the link from each chip to the next is busy with one input, at most."""
     device = pipeline.cores[0].device
+    spans = list(zip(pipeline.first_cores, pipeline.replicas, strict=True))
     carried: dict[int, int] = {}
-    for core, neff in enumerate(pipeline.cores):
+    for (first, _), neff in zip(spans, pipeline.cores, strict=True):
         for name, size in _sizes(neff, "output").items():
-            readers = [chips[c] for c, other in enumerate(pipeline.cores) if name in _sizes(other, "input")]
-            for chip in range(chips[core], max(readers, default=0)):
+            readers = [
+                instance.chip_of(start + count - 1)
+                for (start, count), other in zip(spans, pipeline.cores, strict=True)
+                if name in _sizes(other, "input")
+            ]
+            for chip in range(instance.chip_of(first), max(readers, default=0)):
                 carried[chip] = carried.get(chip, 0) + size
     return {
         chip: device.dma_start_ns / 1e3 + size * _US_PER_S / instance.link_bytes_per_second
@@ -103,15 +126,16 @@ def _links(pipeline: Pipeline, chips: Sequence[int], instance: Instance) -> dict
     }
 
 
-def _stage(core: int, chip: int, pipeline: Pipeline, timing: Timing, interval_us: float) -> StageUse:
-    neff = pipeline.cores[core]
-    later = {name for other in pipeline.cores[core + 1 :] for name in _sizes(other, "input")}
+def _stage(number: int, pipeline: Pipeline, timing: Timing, instance: Instance, interval_us: float) -> StageUse:
+    neff, core, replicas = pipeline.cores[number], pipeline.first_cores[number], pipeline.replicas[number]
+    later = {name for other in pipeline.cores[number + 1 :] for name in _sizes(other, "input")}
     loading = time_program(neff.loading, neff.device)
     return StageUse(
         core=core,
-        chip=chip,
+        replicas=replicas,
+        chip=instance.chip_of(core),
         latency_us=timing.latency_us,
-        share=timing.latency_us / interval_us if interval_us else 0.0,
+        share=timing.latency_us / replicas / interval_us if interval_us else 0.0,
         kept_bytes=neff.memory.get("weights_kept", 0),
         streamed_bytes=neff.memory.get("weights_streamed", 0),
         sent_bytes=sum(size for name, size in _sizes(neff, "output").items() if name in later),

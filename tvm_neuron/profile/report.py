@@ -149,7 +149,7 @@ def _pipelines(compiled: Sequence[Pipeline], measured: Sequence[Measurement]) ->
     for pipeline in compiled:
         timings = [part.timing for part in measured[at : at + len(pipeline.cores)]]
         at += len(pipeline.cores)
-        if len(timings) > 1:
+        if pipeline.replicas != (1,):
             first = pipeline.cores[0]
             instance = load_instance(str(first.options.get("instance", "")), first.device)
             yield pipeline_use(pipeline, timings, instance)

@@ -100,7 +100,8 @@ def _pipeline(use: PipelineUse) -> Table:
     table = _table(title, *columns)
     for row in use.stages:
         sizes = (f"{size / 1e6:.2f}" for size in (row.kept_bytes, row.streamed_bytes, row.sent_bytes))
-        numbers = (str(row.core), str(row.chip), f"{row.latency_us:,.1f}", f"{row.share:.0%}", *sizes)
+        cores = str(row.core) if row.replicas == 1 else f"{row.core}-{row.core + row.replicas - 1}"
+        numbers = (cores, str(row.chip), f"{row.latency_us:,.1f}", f"{row.share:.0%}", *sizes)
         table.add_row(*numbers, Text(row.first), Text(row.last))
     return table
 
