@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import re
 from typing import Any
 
@@ -137,6 +138,12 @@ def test_the_report_of_a_pipeline() -> None:
     assert max(stage.share for stage in use.stages) <= 1
     assert use.inputs_per_second > 1e6 / one.latency_us
     assert report.latency_us == pytest.approx(use.latency_us)
+    assert report.interval_us == pytest.approx(use.interval_us)
+    assert one.interval_us == one.latency_us
+    (said,) = json.loads(json.dumps(report.to_json()))["pipelines"]
+    assert (said["cores"], said["is_cached"]) == (6, True)
+    assert said["inputs_per_second"] == pytest.approx(1e6 / report.interval_us)
+    assert len(said["stages"]) == len(use.stages)
     assert use.stages[-1].sent_bytes == 0
     assert all(stage.sent_bytes for stage in use.stages[:-1])
     assert use.load_us == max(stage.load_us for stage in use.stages) > 0

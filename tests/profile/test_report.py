@@ -75,6 +75,7 @@ def test_tables(golden: Callable[[str, str], None]) -> None:
             CPU,
         ),
         latency_us=1234.5,
+        interval_us=1234.5,
         cycles=1234500,
         roofline_us=1000.0,
         pe_utilisation=0.5,

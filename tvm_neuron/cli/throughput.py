@@ -21,7 +21,7 @@ NAME = "throughput"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     parser.add_argument("files", nargs="+", metavar="FILE.so", help="libraries, one for each batch size")
-    parser.add_argument("--cores", nargs="+", type=int, default=[1], metavar="N", help="numbers of cores (1)")
+    parser.add_argument("--cores", nargs="+", type=int, default=[None], metavar="N", help="numbers of cores (a copy's)")
     parser.add_argument(
         "--queue-depth", nargs="+", type=int, metavar="Q", help="requests that are always under way (twice the cores)"
     )
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> None:
     """Prints a row for each file, number of cores and depth; nothing is run but the clock.
 
     Raises:
-        NeuronError: a file can't be read, or is no library; a number is below 1.
+        NeuronError: a file can't be read, or is no library; a number is below 1, or no multiple of a pipeline's cores.
     """
     from tvm_neuron.runtime.throughput import throughput
 

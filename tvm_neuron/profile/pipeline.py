@@ -8,7 +8,8 @@ The latency is what one input takes through all.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from tvm_neuron.hw import Instance
 from tvm_neuron.neff import Neff, Pipeline
@@ -68,6 +69,11 @@ class PipelineUse:
     def is_cached(self) -> bool:
         """Whether all weights stay in SBUF."""
         return not any(stage.streamed_bytes for stage in self.stages)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values, with those that follow from others."""
+        derived = ("cores", "inputs_per_second", "is_cached", "cores_for_all_weights")
+        return asdict(self) | {name: getattr(self, name) for name in derived}
 
 
 def pipeline_use(pipeline: Pipeline, timings: Sequence[Timing], instance: Instance) -> PipelineUse:

@@ -65,13 +65,15 @@ class Report:
     inputs and outputs over the DRAM's bandwidth and multiply-accumulates over the array's peak. The time of CPU parts
     is not modelled. An operator that was fused into another's instructions has no layer of its own. `precision` holds
     the options that say what float32 became. A subgraph on several cores is as many programs, and a row of `pipelines`.
-    `transfers` are between the host and the cores, whose time is not in the latency.
+    `transfers` are between the host and the cores, whose time is not in the latency. `interval_us` is the time between
+    two runs that follow each other: the latency, but of pipelines what their slowest stage takes.
     """
 
     device: str
     precision: Mapping[str, Any]
     placement: tuple[Placement, ...]
     latency_us: float
+    interval_us: float
     cycles: int
     roofline_us: float
     pe_utilisation: float
@@ -90,7 +92,7 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """The report as dictionaries, lists and numbers."""
-        return asdict(self)
+        return asdict(self) | {"pipelines": [use.to_json() for use in self.pipelines]}
 
     def placed(self, where: str) -> tuple[Placement, ...]:
         """The operators at `where`: "neuroncore", "cpu" or "compile time"."""
@@ -117,6 +119,7 @@ def make_report(placement: Iterable[Placement], compiled: Sequence[Pipeline], de
     measured = [measure(neff) for neff in neffs]
     pipelines = tuple(_pipelines(compiled, measured))
     total_us = sum(part.latency_us for part in measured)
+    alone_us = total_us - sum(stage.latency_us for use in pipelines for stage in use.stages)
     subgraphs = tuple(_subgraph(neff, part) for neff, part in zip(neffs, measured, strict=True))
     peak_us = sum(part.macs_at_peak_us for part in measured)
     kinds = dict.fromkeys(kind for part in measured for kind in part.timing.dram_bytes_by_kind)
@@ -125,6 +128,7 @@ def make_report(placement: Iterable[Placement], compiled: Sequence[Pipeline], de
         precision=_precision(neffs),
         placement=tuple(placement),
         latency_us=total_us + sum(pipeline.link_us for pipeline in pipelines),
+        interval_us=alone_us + sum(pipeline.interval_us for pipeline in pipelines),
         cycles=sum(part.timing.cycles for part in measured),
         roofline_us=sum(part.roofline_us for part in measured),
         pe_utilisation=peak_us / total_us if total_us else 0.0,

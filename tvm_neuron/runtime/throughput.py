@@ -1,8 +1,9 @@
 """What a number of cores, a queue depth and a batch size give, by the modelled times of a compiled library.
 
 A closed queue: so many requests are always under way, each of which needs the host's link for its tensors, a host call,
-and a core (or, of a pipeline, all its cores one after the other). All these times are fixed, so the rate is what the
-tightest of three lets through: the requests there are over the time that one takes alone, the slowest core, the link.
+and a core, or all cores of a pipeline one after the other, which takes the next when its slowest stage is through. All
+these times are fixed, so the rate is what the tightest of three lets through: the requests there are over the time that
+one takes alone, the cores, the link.
 The time of CPU parts is not modelled; it is what you measure and give as `host_us`.
 """
 
@@ -21,6 +22,7 @@ class Throughput:
 
     device: str
     cores: int
+    pipeline_cores: int  # that one copy of the model takes
     queue_depth: int
     batch: int
     requests_per_second: float
@@ -33,38 +35,56 @@ class Throughput:
         return asdict(self)
 
 
-def throughput(library: Library, cores: int = 1, queue_depth: int | None = None, host_us: float = 0.0) -> Throughput:
-    """The steady state of `cores` cores with `queue_depth` requests under way (twice the cores without it).
+def throughput(
+    library: Library, cores: int | None = None, queue_depth: int | None = None, host_us: float = 0.0
+) -> Throughput:
+    """The steady state of `cores` cores with `queue_depth` requests under way.
 
+    Without them: the cores that one copy of the model takes (1, or those of its pipeline), and twice as many requests.
     The batch is that of the library. `host_us` is what CPU parts take for one request, on a host with a core for each.
 
     Raises:
-        OptionError: fewer than one core or request.
+        OptionError: fewer than one core or request; the cores don't make whole pipelines.
     """
+    described = manifest(library)
+    per_copy = int(described["options"].get("pipeline_cores", 1))
+    cores = per_copy if cores is None else cores
     depth = 2 * cores if queue_depth is None else queue_depth
     if cores < 1 or depth < 1:
         raise OptionError(f"throughput of {cores} cores and {depth} requests: both must be at least 1")
-    described = manifest(library)
+    if cores % per_copy:
+        raise OptionError(
+            f"throughput of {cores} cores: the library was compiled as a pipeline over {per_copy} (pipeline_cores), so "
+            f"that copies of it take a multiple of {per_copy}: ask for one, or compile it for another number"
+        )
     found, device = report(library), load_device(described["device"])
     carried = sum(row.bytes for row in found.transfers)
     batch = int(described["inputs"][0]["shape"][0]) if described["inputs"] and described["inputs"][0]["shape"] else 1
-    return steady_state(device, found.latency_us, carried, cores, depth, max(batch, 1), host_us)
+    times = Times(found.latency_us, found.interval_us, per_copy, host_us)
+    return steady_state(device, times, carried, cores, depth, max(batch, 1))
 
 
-def steady_state(
-    device: Device, core_us: float, carried_bytes: int, cores: int, depth: int, batch: int, host_us: float = 0.0
-) -> Throughput:
-    """The same from the times themselves: of one request on its core, and the bytes that it carries."""
+@dataclass(frozen=True)
+class Times:
+    """Of one request: on the cores of a copy from begin to end, between two that it begins, and of CPU parts."""
+
+    latency_us: float
+    interval_us: float
+    pipeline_cores: int = 1
+    host_us: float = 0.0
+
+
+def steady_state(device: Device, times: Times, carried_bytes: int, cores: int, depth: int, batch: int) -> Throughput:
+    """The same from the times themselves, and the bytes that a request carries between the host and the cores."""
     link_us = 1e6 * carried_bytes / device.host_bytes_per_second
     call_us = device.host_call_ns / 1e3
-    alone_us = link_us + call_us + core_us + host_us
+    alone_us = link_us + call_us + times.latency_us + times.host_us
     rates = {
         "requests": depth / alone_us,
-        "cores": cores / core_us if core_us else float("inf"),
+        "cores": cores // times.pipeline_cores / times.interval_us if times.interval_us else float("inf"),
         "link": 1 / link_us if link_us else float("inf"),
     }
     bound = min(rates, key=lambda name: rates[name])
     per_us = rates[bound]
-    return Throughput(
-        device.name, cores, depth, batch, per_us * 1e6, per_us * 1e6 * batch, depth / per_us, bound
-    )  # fmt: skip
+    rate, latency_us = per_us * 1e6, depth / per_us
+    return Throughput(device.name, cores, times.pipeline_cores, depth, batch, rate, rate * batch, latency_us, bound)
