@@ -20,7 +20,7 @@ from benchmarks import (
     run_time,
 )
 from benchmarks.row import Row
-from benchmarks.simulators import __main__ as simulators
+from benchmarks.simulators.rows import beside_others
 from tvm_neuron.frontend.sample_models import LIGHT_NETWORKS
 
 Task = Callable[[], list[Row]]
@@ -41,7 +41,7 @@ GROUPS = (
     Group("cpu_parts", [cpu_parts.measure]),
     Group("import_time", [import_time.measure]),
     Group("load_time", [partial(load_time.measure, name) for name in load_time.NETWORKS]),
-    Group("simulators", [simulators.beside_others]),
+    Group("simulators", [beside_others]),
     Group("conformance", [conformance.rows]),
     Group("busy", [partial(busy.measure, goal, chip) for goal in busy.GOALS for chip in busy.CHIPS], is_timed=False),
     Group("calibration", [calibration.rows], is_timed=False),

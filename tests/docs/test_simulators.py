@@ -1,6 +1,7 @@
 """The table beside other simulators: what they are asked, how they are found, and how their answers are read."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.simulators import __main__ as simulators
+from benchmarks.simulators.ask import request
 from benchmarks.simulators.graph import graph
+from benchmarks.simulators.kept import Kept
 from benchmarks.simulators.layers import Layer, layers
-from benchmarks.simulators.measure import measure, read
-from benchmarks.simulators.peers import PEERS, SCALE_SIM, AbsentError
+from benchmarks.simulators.measure import Measured, measure, read
+from benchmarks.simulators.peers import PEERS, SCALE_SIM, AbsentError, Peer
 
 
 def network(activation: str = "Relu") -> onnx.ModelProto:
@@ -50,7 +53,7 @@ def test_an_operator_that_a_graph_cannot_say_is_refused() -> None:
 
 
 def test_all_are_asked_for_the_memories_of_the_chip(tmp_path: Path) -> None:
-    asked = simulators.request(network(), tmp_path / "network.onnx")
+    asked = request(network(), tmp_path / "network.onnx")
     assert asked["array"] == {"rows": 128, "columns": 128, "buffer_kb": 4096, "words_per_cycle": 48}
     assert onnx.load(asked["onnx"]).graph.node[0].op_type == "Conv"
 
@@ -64,7 +67,7 @@ def test_the_option_wins_over_the_variable(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("peer", PEERS)
-def test_an_absent_simulator_says_how_to_install_it(peer: simulators.Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_absent_simulator_says_how_to_install_it(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(peer.variable, raising=False)
     with pytest.raises(AbsentError, match=f"neither {peer.option} nor {peer.variable} gives its Python; run `python3 "):
         peer.python(None)
@@ -73,13 +76,30 @@ def test_an_absent_simulator_says_how_to_install_it(peer: simulators.Peer, monke
         peer.python(None)
 
 
-def test_nothing_is_published_without_all(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_published_without_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for peer in PEERS:
         monkeypatch.delenv(peer.variable, raising=False)
-    monkeypatch.setattr(sys, "argv", ["simulators", "--publish"])
+    monkeypatch.setattr(sys, "argv", ["simulators", "--publish", "--kept", str(tmp_path / "kept.json")])
     with pytest.raises(SystemExit):
         simulators.main()
-    assert "SCALE-Sim is left out: neither --scale-sim nor SCALE_SIM_PYTHON" in capsys.readouterr().err
+    assert "Vela is left out: neither --vela nor VELA_PYTHON gives its Python" in capsys.readouterr().err
+
+
+def test_what_was_measured_is_kept_for_the_same_request(tmp_path: Path) -> None:
+    kept = Kept(tmp_path / "build" / "kept.json")
+    took = {
+        peer: Measured(version="1", seconds=2.0, cpu_seconds=1.5, peak_bytes=10**9, cycles=number, array="small")
+        for number, peer in enumerate(PEERS)
+    }
+    asked = {"onnx": "/tmp/a", "array": {"rows": 128}}
+    assert kept.get(PEERS[0], asked) is None
+    for peer, measured in took.items():
+        kept.put(peer, asked, measured)
+    assert {peer: kept.get(peer, {"onnx": "/tmp/b", "array": {"rows": 128}}) for peer in PEERS} == took
+    assert kept.get(PEERS[0], asked | {"array": {"rows": 64}}) is None
+    assert kept.get(replace(PEERS[0], requirements="another"), asked) is None
 
 
 def test_a_script_is_run_and_measured(tmp_path: Path) -> None:
