@@ -5,7 +5,7 @@ from functools import partial
 
 from tvm_neuron.allocation.layouts import aligned, bytes_on_chip, on_chip
 from tvm_neuron.allocation.place import Buffer, peak_bytes, place
-from tvm_neuron.allocation.regions import Box, box, grains, joined, source_maps, strips, whole
+from tvm_neuron.allocation.regions import Box, box, grains, joined, source_maps, strips, whole, whole_rows
 from tvm_neuron.allocation.storage import OnChip
 from tvm_neuron.errors import CompileError, UnschedulableError
 from tvm_neuron.schedule.kernel import Contraction, Gather, Kernel, Product
@@ -59,7 +59,8 @@ class MemoryPlan:
         for tensor in dict.fromkeys(kernel.sources()):
             if tensor in self.in_dram:
                 every = source_maps(kernel, tensor, self.partition_of[tensor])
-                found[tensor] = joined([box(maps, region) for maps in every])
+                part = joined([box(maps, region) for maps in every])
+                found[tensor] = whole_rows(part, tensor.shape, self.partition_of[tensor])
         if kernel.out in self.in_dram:
             found[kernel.out] = box(kernel.out_maps, region)
         return found

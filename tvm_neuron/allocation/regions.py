@@ -11,6 +11,7 @@ from tvm_neuron.schedule.partitions import period
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import Region, segments
 
+_NEARLY = 7, 8  # so much of a dimension: the rest costs less to bring than a descriptor for each row
 Box = tuple[tuple[int, ...], tuple[int, ...]]  # (origin, shape)
 
 
@@ -38,6 +39,15 @@ def joined(boxes: Sequence[Box]) -> Box:
     origin = tuple(min(b[0][d] for b in boxes) for d in range(len(boxes[0][0])))
     end = [max(b[0][d] + b[1][d] for b in boxes) for d in range(len(origin))]
     return origin, tuple(e - o for e, o in zip(end, origin, strict=True))
+
+
+def whole_rows(part: Box, shape: Sequence[int], partition_dim: int) -> Box:
+    """The box with all of what it nearly covers within partitions, so that its rows lie together in DRAM."""
+    rows = [
+        (0, extent) if dim != partition_dim and size * _NEARLY[1] >= extent * _NEARLY[0] else (low, size)
+        for dim, (low, size, extent) in enumerate(zip(*part, shape, strict=True))
+    ]
+    return tuple(low for low, _ in rows), tuple(size for _, size in rows)
 
 
 def source_maps(kernel: Kernel, tensor: Tensor, partition_dim: int) -> list[tuple[Linear, ...]]:

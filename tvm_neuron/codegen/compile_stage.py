@@ -17,6 +17,8 @@ from tvm_neuron.program.verify import verify
 from tvm_neuron.runtime import VERSION
 from tvm_neuron.sim import Timing, time_program
 
+_TILED_FROM = (1.0, 0.85)  # of the memory for tensors, from where on kernels run in tiles
+
 
 def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weights: bool) -> Neff:
     """The NEFF of one core.
@@ -54,7 +56,10 @@ def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weig
 
 
 def _placed(stage: Stage, device: Device, keep_weights: bool) -> tuple[Stage, Room]:
-    """The stage and its room: in parts of the batch that overlap if these fit, else in tiles where tensors don't."""
+    """The stage and its room: in parts of the batch that overlap if these fit, else in tiles where tensors don't.
+
+    Tensors that would just fit may find no room side by side; kernels then run in tiles where they come near that.
+    """
     if keep_weights:
         return stage, place_stage(stage, device, keep_weights)
     overlapping = overlap_batch(stage, device)
@@ -62,8 +67,13 @@ def _placed(stage: Stage, device: Device, keep_weights: bool) -> tuple[Stage, Ro
         room = place_stage(overlapping, device, keep_weights)
         if not room.plan.spilled_bytes:
             return overlapping, room
-    stage = tile_stage(stage, device)
-    return stage, place_stage(stage, device, keep_weights)
+    found: list[tuple[Stage, Room]] = []
+    for share in _TILED_FROM:
+        tiled = tile_stage(stage, device, share)
+        found.append((tiled, place_stage(tiled, device, keep_weights)))
+        if found[-1][1].plan.in_dram == tiled.in_dram():
+            break
+    return min(found, key=lambda pair: pair[1].plan.spilled_bytes)
 
 
 def time_stage(stage: Stage, device: Device) -> Timing:

@@ -19,11 +19,11 @@ SHARES = (0.5, 0.35, 0.7, 1.0)  # of the memory for tensors that what a group le
 MOST_KERNELS = 150  # of a group
 
 
-def tile_stage(stage: Stage, device: Device) -> Stage:
-    """The stage, its kernels in tiles around steps at which more tensors are alive than fit beside the weights."""
+def tile_stage(stage: Stage, device: Device, share: float = 1.0) -> Stage:
+    """The stage, its kernels in tiles around steps at which tensors take more than this share of what is for them."""
     ring = stage.tuning.weights_bytes(device)
     zones = divide(stage.kernels, stage.partition_of, device, 0, ring)
-    tiling = _Tiling(stage, zones.tensors_bytes, ring)
+    tiling = _Tiling(stage, int(share * zones.tensors_bytes), ring)
     tiling.run()
     return replace(
         stage, kernels=tiling.kernels, partition_of=tiling.partition_of, dtypes=tiling.dtypes,
