@@ -39,9 +39,10 @@ def __getattr__(name: str) -> Any:
 
 def _register() -> None:
     """Make TVM know the target: its tags, its code generator, and its pipeline in `tvm.compile`."""
-    for tag, chip in [("neuron", "inf1"), *((f"neuron/{chip}", chip) for chip in CHIPS)]:
-        config = {"kind": "llvm", "keys": ["neuron", "cpu"], "device": f"neuron/{chip}"}
-        tvm.target.register_tag(tag, config, override=True)
+    config = {"kind": "llvm", "keys": ["neuron", "cpu"]}
+    tvm.target.register_tag("neuron", config, override=True)  # on the device of the options
+    for chip in CHIPS:
+        tvm.target.register_tag(f"neuron/{chip}", config | {"device": f"neuron/{chip}"}, override=True)
     tvm_ffi.register_global_func("relax.ext.neuron", _compile_subgraphs, override=True)
     PIPELINE_MAP["default"] = _choose_pipeline
 

@@ -152,9 +152,17 @@ def _check_batch(tensors: Sequence[dict[str, Any]]) -> None:
 
 
 def options_of_target(target: tvm.target.Target) -> BuildOptions:
-    """The options that a target asks for: those of the enclosing `build_options`, on the target's device."""
+    """The options that a target asks for: those of the enclosing `build_options`, on the target's device if it has one.
+
+    Raises OptionError: the options ask for another.
+    """
     options = current_options() or BuildOptions()
     device = target.attrs.get("device")
+    if device and options.device not in (device, BuildOptions.device):
+        raise OptionError(
+            f"the target's device is '{device}', that of BuildOptions '{options.device}': give one of them only; the "
+            "target 'neuron' has none of its own"
+        )
     return replace(options, device=str(device)) if device else options
 
 

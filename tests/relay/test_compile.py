@@ -9,7 +9,7 @@ from tvm import relax
 import tvm_neuron
 from tests.onnx_models import Arrays, make_model, mixed_model, reference
 from tvm_neuron import BuildOptions, build_options, runtime
-from tvm_neuron.errors import DeviceError, PlacementError
+from tvm_neuron.errors import DeviceError, OptionError, PlacementError
 from tvm_neuron.frontend import from_onnx
 
 X = np.random.default_rng(0).standard_normal((1, 3, 8, 8)).astype("float32")
@@ -49,6 +49,15 @@ def test_the_target_chooses_the_device(target: str | dict[str, str], device: str
 def test_an_unknown_device() -> None:
     with pytest.raises(DeviceError, match="unknown device 'neuron/inf9'"):
         tvm.compile(from_onnx(mixed_model())[0], target=tvm.target.Target({"tag": "neuron", "device": "neuron/inf9"}))
+
+
+def test_the_device_of_the_options_counts_where_the_target_has_none() -> None:
+    mod, params = from_onnx(make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": [4, 8]}, ["y"]))
+    options = BuildOptions(device="neuron/trn1")
+    library = tvm_neuron.relay.build(mod, target="neuron", params=params, options=options)
+    assert runtime.manifest(library)["device"] == "neuron/trn1"
+    with pytest.raises(OptionError, match="the target's device is 'neuron/inf2', that of BuildOptions 'neuron/trn1'"):
+        tvm_neuron.relay.build(mod, target="neuron/inf2", params=params, options=options)
 
 
 def test_options_hold_inside_their_block() -> None:

@@ -38,9 +38,10 @@ def build(
 
     `target` is a Neuron target (`neuron`, `neuron/inf2`, ...). The arguments from `target_host` to
     `constant_memory_pools` are accepted and change nothing: the CPU parts are built for this machine, the executor
-    is the graph executor. `options` is ours: see `BuildOptions`; its device gives way to the target's.
+    is the graph executor. `options` is ours: see `BuildOptions`; its device counts where the target
+    has none.
 
-    Raises ModelError (bad params or target), PlacementError, DeviceError, CompileError.
+    Raises ModelError (bad params or target), OptionError (two devices), PlacementError, DeviceError, CompileError.
     """
     if not isinstance(ir_mod, tvm.IRModule):
         raise ModelError(f"relay.build takes the module of (mod, params) = from_onnx(...), got {type(ir_mod).__name__}")

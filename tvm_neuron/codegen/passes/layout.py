@@ -38,7 +38,7 @@ class _Layout:
         self.partition_of: dict[Tensor, int] = {}
         for tensor in graph.inputs:
             found = input_dim(graph, tensor)
-            self.partition_of[tensor] = min(1, max(len(tensor.shape) - 1, 0)) if found is None else found
+            self.partition_of[tensor] = _dim_in_rows(tensor) if found is None else found
         self.blocks: list[Block] = []
         self.copies = Copies(self.partition_of, self.blocks)
 
@@ -168,6 +168,13 @@ class _Layout:
         if maps is None or load.tensor not in self.partition_of:
             return None
         return set(maps[self.partition_of[load.tensor]].terms) if maps else set()
+
+
+def _dim_in_rows(tensor: Tensor) -> int:
+    """The channels, unless DMA would then fill partitions element by element, which takes many times as long."""
+    if len(tensor.shape) == 2 and tensor.shape[0] > 1:
+        return 0
+    return min(1, max(len(tensor.shape) - 1, 0))
 
 
 def _is_at(tensor: Tensor, reader: Block) -> bool:
