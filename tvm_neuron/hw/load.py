@@ -26,18 +26,20 @@ def load_device(name: str) -> Device:
     path = _FOLDER / f"{chip}.json" if chip in CHIPS else Path(name)
     if chip not in CHIPS and path.suffix != ".json":
         raise DeviceError(f"unknown device '{name}': take one of {', '.join(CHIPS)}, or the path of a .json file")
-    return _read(path)
+    try:
+        return _parsed(path.read_text(), str(path))
+    except OSError as error:
+        raise DeviceError(f"device file '{path}' can't be read: {error.strerror}") from error
 
 
 @cache
-def _read(path: Path) -> Device:
+def _parsed(text: str, where: str) -> Device:
+    """By its text, so that a file which changes in the meantime is read again."""
     try:
-        raw = json.loads(path.read_text())
-    except OSError as error:
-        raise DeviceError(f"device file '{path}' can't be read: {error.strerror}") from error
+        raw = json.loads(text)
     except ValueError as error:
-        raise DeviceError(f"device file '{path}' is not JSON: {error}") from error
-    return device_from_dict(raw, str(path))
+        raise DeviceError(f"device file '{where}' is not JSON: {error}") from error
+    return device_from_dict(raw, where)
 
 
 def device_from_dict(raw: Mapping[str, Any], where: str) -> Device:

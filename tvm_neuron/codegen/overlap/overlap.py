@@ -15,7 +15,7 @@ from tvm_neuron.codegen.zones import divide
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.schedule.expr import Axis
-from tvm_neuron.schedule.kernel import Contraction, Kernel, Product
+from tvm_neuron.schedule.kernel import Contraction, Kernel, Product, Transposition
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
 
@@ -86,8 +86,8 @@ def _pieces(kernel: Kernel, batch: int, size: int, device: Device) -> Iterator[K
 
 
 def _batch(kernels: Sequence[Kernel]) -> int:
-    """The length of the first dimension of what products of run-time tensors make: 1 if they don't have one length."""
-    lengths = {kernel.out.shape[0] for kernel in kernels if isinstance(kernel.root, Product)}
+    """The length of the first of three or more dimensions of what products of run-time tensors make, else 1."""
+    lengths = {k.out.shape[0] if len(k.out.shape) > 2 else 1 for k in kernels if isinstance(k.root, Product)}
     return lengths.pop() if len(lengths) == 1 else 1
 
 
@@ -102,6 +102,8 @@ def _batch_axis(kernel: Kernel, batch: int) -> Axis | None:
     if kernel.by_dma or first is None or first.const or len(first.terms) != 1:
         return None
     ((axis, step),) = first.terms.items()
+    if isinstance(kernel.root, Transposition) and kernel.root.row is axis:
+        return None
     elsewhere = [m for m in kernel.out_maps[1:] if axis in m.terms]
     return axis if axis in kernel.free and axis.extent == batch and step == 1 and not elsewhere else None
 

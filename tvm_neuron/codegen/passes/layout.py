@@ -23,13 +23,17 @@ def assign_partitions(graph: Graph) -> dict[Tensor, int]:
 
     Contractions decide (their summed channels and their output channels lie on partitions); everything else keeps
     what its largest operand has. A reduction over partitions reads a copy laid out otherwise; where nothing
-    else is left to lie there, a sum becomes a contraction with ones.
+    else is left to lie there, that is on one partition, or a long sum becomes a contraction with ones.
     """
     layout = _Layout(graph)
     for block in graph.blocks:
         layout.add(block)
     graph.blocks = layout.blocks
     return layout.partition_of
+
+
+_FEW = 4096
+"""So many elements are summed exactly, side by side on one partition; more by the PE array, whose operands are rounded."""
 
 
 class _Layout:
@@ -68,7 +72,7 @@ class _Layout:
         if maps is None or not any(axis.is_reduction for axis in maps[self.partition_of[load.tensor]].terms):
             return block
         kept = [d for d, m in enumerate(maps) if m.terms and not any(axis.is_reduction for axis in m.terms)]
-        if block.combine == "add" and not kept:
+        if block.combine == "add" and not kept and load.tensor.elems > _FEW:
             return _with_ones(block, load, maps[self.partition_of[load.tensor]])
         if kept:
             return self.copies.along(block, load, max(kept, key=lambda d: load.tensor.shape[d]))
@@ -171,8 +175,11 @@ class _Layout:
 
 
 def _dim_in_rows(tensor: Tensor) -> int:
-    """The channels, unless DMA would then fill partitions element by element, which takes many times as long."""
-    if len(tensor.shape) == 2 and tensor.shape[0] > 1:
+    """The channels, unless DMA would then fill partitions element by element, which takes many times as long.
+
+    Integers are left alone: they are positions mostly, and the PE array does not transpose them.
+    """
+    if len(tensor.shape) == 2 and tensor.shape[0] > 1 and tensor.dtype.startswith(("float", "bfloat")):
         return 0
     return min(1, max(len(tensor.shape) - 1, 0))
 
