@@ -33,7 +33,7 @@ def assign_partitions(graph: Graph) -> dict[Tensor, int]:
 
 
 _FEW = 4096
-"""So many elements are summed exactly, side by side on one partition; more by the PE array, whose operands are rounded."""
+"""So many are summed exactly, side by side on one partition; more by the PE array, whose operands are rounded."""
 
 
 class _Layout:
