@@ -85,6 +85,13 @@ def test_a_pipeline_takes_the_next_request_before_it_is_done_with_the_last() -> 
         throughput(library, 4)
 
 
+def test_the_cores_of_a_chip_share_its_dram() -> None:
+    times = Times(100, 100, dram_us=50)  # 4 cores a chip: 2 requests in 100 us for all of them
+    rates = [steady_state(DEVICE, times, 0, cores, 1000, 1) for cores in (1, 2, 4, 8)]
+    assert [round(rate.requests_per_second) for rate in rates] == [10_000, 20_000, 20_000, 40_000]
+    assert [rate.bound for rate in rates][::2] == ["cores", "DRAM"]
+
+
 def test_on_the_command_line(cli: Cli, library: Path) -> None:  # noqa: F811
     code, said, _ = cli("throughput", library, "--cores", 1, 2, "--queue-depth", 4, "--json")
     assert code == 0

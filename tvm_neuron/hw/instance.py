@@ -44,7 +44,7 @@ def load_instance(name: str, device: Device) -> Instance:
     family, _, size = name.partition(".")
     if not name:
         family = device.name
-        if family not in families:
+        if not is_in_instance(device):
             raise DeviceError(
                 f"device '{device.name}' is in no known instance, so the links between its chips aren't known: name an "
                 f"instance whose links count, one of {', '.join(instance_names())}"
@@ -62,6 +62,11 @@ def load_instance(name: str, device: Device) -> Instance:
         sources={key: entry["source"] for key, entry in numbers.items()},
         **{key: entry["value"] for key, entry in numbers.items()},
     )
+
+
+def is_in_instance(device: Device) -> bool:
+    """Whether there are known instances with chips of this device."""
+    return device.name in _families()
 
 
 def instance_names() -> list[str]:

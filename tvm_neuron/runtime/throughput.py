@@ -2,8 +2,8 @@
 
 A closed queue: so many requests are always under way, each of which needs the host's link for its tensors, a host call,
 and a core, or all cores of a pipeline one after the other, which takes the next when its slowest stage is through. All
-these times are fixed, so the rate is what the tightest of three lets through: the requests there are over the time that
-one takes alone, the cores, the link.
+these times are fixed, so the rate is what the tightest of these lets through: the requests there are over the time that
+one takes alone, the cores, the link, the DRAM that the cores of a chip share.
 The time of CPU parts is not modelled; it is what you measure and give as `host_us`.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tvm_neuron.errors import OptionError
-from tvm_neuron.hw import Device, load_device
+from tvm_neuron.hw import Device, is_in_instance, load_device, load_instance
 from tvm_neuron.runtime.contents import Library, manifest
 from tvm_neuron.runtime.report import report
 
@@ -60,18 +60,27 @@ def throughput(
     found, device = report(library), load_device(described["device"])
     carried = sum(row.bytes for row in found.transfers)
     batch = int(described["inputs"][0]["shape"][0]) if described["inputs"] and described["inputs"][0]["shape"] else 1
-    times = Times(found.latency_us, found.interval_us, per_copy, host_us)
+    instance = described["options"].get("instance", "")
+    shared_us = 0.0
+    if instance or is_in_instance(device):
+        shared_us = 1e6 * found.dram_bytes / load_instance(instance, device).chip_dram_bytes_per_second
+    times = Times(found.latency_us, found.interval_us, per_copy, host_us, shared_us)
     return steady_state(device, times, carried, cores, depth, max(batch, 1))
 
 
 @dataclass(frozen=True)
 class Times:
-    """Of one request: on the cores of a copy from begin to end, between two that it begins, and of CPU parts."""
+    """Of one request: on the cores of a copy from begin to end, between two that it begins, and of CPU parts.
+
+    `dram_us` is what a chip's DRAM takes for its bytes, which counts where several cores draw from it at once; 0 where
+    it is not known, as for a device that is in no known instance.
+    """
 
     latency_us: float
     interval_us: float
     pipeline_cores: int = 1
     host_us: float = 0.0
+    dram_us: float = 0.0
 
 
 def steady_state(device: Device, times: Times, carried_bytes: int, cores: int, depth: int, batch: int) -> Throughput:
@@ -83,6 +92,7 @@ def steady_state(device: Device, times: Times, carried_bytes: int, cores: int, d
         "requests": depth / alone_us,
         "cores": cores // times.pipeline_cores / times.interval_us if times.interval_us else float("inf"),
         "link": 1 / link_us if link_us else float("inf"),
+        "DRAM": cores / min(cores, device.cores_per_chip) / times.dram_us if times.dram_us else float("inf"),
     }
     bound = min(rates, key=lambda name: rates[name])
     per_us = rates[bound]

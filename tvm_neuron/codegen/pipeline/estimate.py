@@ -1,6 +1,6 @@
 """Estimate: what any range of kernels would take as a stage of its own, from what each kernel's instructions cost."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
@@ -36,6 +36,7 @@ class Estimate:
     crossing: Array
     kept_capacity: float  # bytes of a partition, less `live`
     device: Device
+    measured: dict[tuple[int, int], float] = field(default_factory=dict)  # picoseconds of ranges that were timed
 
     def cost(self) -> Array:
         """[i, j]: picoseconds of a stage of the kernels i to j - 1; infinite where there are none."""
@@ -50,10 +51,13 @@ class Estimate:
         moved = streamed * PS_PER_SECOND / self.device.dram_bytes_per_second + edge[:, None] + edge[None, :]
         total = np.maximum(work[None, :] - work[:, None], moved)
         total[np.tril_indices(count + 1)] = np.inf
+        for bound, time_ps in self.measured.items():
+            total[bound] = time_ps
         return total
 
     def correct(self, start: int, end: int, expected_ps: float, measured_ps: float) -> None:
-        """Takes from a measured stage how far off its kernels' times are."""
+        """Takes from a measured stage its own time, and how far off its kernels' are for others of theirs."""
+        self.measured[start, end] = measured_ps
         if expected_ps > 0:
             self.work_ps[start:end] *= measured_ps / expected_ps
 
@@ -87,9 +91,7 @@ def _tensors(whole: Stage, room: Room) -> tuple[Array, Array]:
     live, crossing = np.zeros(len(whole.kernels) + 1), np.zeros(len(whole.kernels) + 1)
     for tensor, (first, last) in _lives(whole).items():
         if tensor not in room.plan.in_dram:
-            live[first : last + 1] += bytes_on_chip(
-                whole.dtype(tensor), whole.partition_of[tensor], tensor.shape
-            )
+            live[first : last + 1] += bytes_on_chip(whole.dtype(tensor), whole.partition_of[tensor], tensor.shape)
         crossing[first + 1 : last + 1] += tensor.elems * size_bytes(whole.dtype(tensor))
     return live, crossing
 
@@ -100,5 +102,3 @@ def _lives(whole: Stage) -> dict[Tensor, tuple[int, int]]:
         for tensor in (kernel.out, *kernel.sources()):
             lives[tensor] = (lives.get(tensor, (number, number))[0], number)
     return lives
-
-
