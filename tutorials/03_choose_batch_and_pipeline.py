@@ -74,7 +74,7 @@ assert queued[8].requests_per_second == queued[2].requests_per_second
 assert queued[8].latency_us > 3 * queued[2].latency_us
 
 # 3. Cores. Four cores can have a copy of the model each. Each is as slow as one, since each reads all weights; and as
-#    the cores of a chip share its DRAM, which gives 2.4 times what one core alone draws, four give less than four times.
+#    the cores of a chip share its DRAM, which gives 2.4 times what one core draws, four give less than four times.
 
 copies = throughput(single[MEDIUM], cores=4)
 print(f"four copies: {copies.requests_per_second:,.0f} requests/s, limited by {copies.bound}")
