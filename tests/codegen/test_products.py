@@ -115,3 +115,13 @@ def test_heads_side_by_side(dim: int, heads: int, rows: int, keys: int) -> None:
     wanted = -np.einsum("qhd,khd,khe->qhe", q, k, k).reshape(actual.shape)
     # Nothing is negative before the end, so each of five roundings moves the result by 2^-8 at most.
     np.testing.assert_allclose(actual, wanted, rtol=6 * 2.0**-8, atol=1e-6)
+
+
+@pytest.mark.parametrize("depth", [3, 200])
+def test_a_known_row_times_a_matrix(depth: int) -> None:
+    """As the first state of a recurrent network, whose weights are known at run time only."""
+    rng = np.random.default_rng(0)
+    row, matrix = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, depth), (depth, 300)))
+    actual = run_on_core([helper.make_node("MatMul", ["row", "m"], ["y"])], {"m": matrix}, {"row": row})
+    bound = 2**-7 * np.abs(row).astype(np.float64) @ np.abs(matrix)
+    assert np.all(np.abs(actual - row.astype(np.float64) @ matrix) <= bound)

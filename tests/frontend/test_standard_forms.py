@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+import tvm_neuron
 from tvm_neuron import relay
 from tvm_neuron.errors import ModelError
 from tvm_neuron.relay import graph_executor
@@ -241,3 +242,38 @@ def test_extremes_of_truth_values(op: str, axes: list[int] | None) -> None:
     x = np.random.default_rng(13).integers(0, 2, (2, 3, 4)).astype(bool)
     constants = {"a": np.int64(axes)} if axes else {}
     check(helper.make_node(op, ["x", "a"] if axes else ["x"], ["y"], keepdims=0), {"x": x}, constants)
+
+
+def check_on_core(node: onnx.NodeProto, inputs: Arrays, constants: Arrays, rtol: float = 0.0) -> None:
+    """As `check`, and all of it runs on the NeuronCore."""
+    mod, params = relay.frontend.from_onnx(made(node, inputs, constants))
+    assert not tvm_neuron.report(relay.build(mod, target="neuron", params=params)).placed("cpu")
+    check(node, inputs, constants, rtol)
+
+
+@pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_the_last_of_equal_extremes(op: str, keepdims: int) -> None:
+    x = np.random.default_rng(0).integers(0, 4, (3, 40, 5)).astype(np.float32)
+    for axis in (0, 1, -1):
+        node = helper.make_node(op, ["x"], ["y"], axis=axis, keepdims=keepdims, select_last_index=1)
+        check_on_core(node, {"x": x}, {})
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "float32"])
+def test_one_hot_of_indices_from_both_ends_and_outside(dtype: str) -> None:
+    low = 0 if dtype == "uint8" else -9
+    indices = np.random.default_rng(0).integers(low, 9, (4, 6)).astype(dtype)
+    node = helper.make_node("OneHot", ["i", "depth", "values"], ["y"], axis=1)
+    check_on_core(node, {"i": indices}, {"depth": np.int64(7), "values": np.float32([-1.5, 2.0])})
+
+
+@pytest.mark.parametrize("kind", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_convolutions_that_keep_the_size(kind: str, dilation: int) -> None:
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 3, 10, 7), (4, 3, 3, 2)))
+    options = {"strides": [2, 3]} if dilation == 1 else {"dilations": [2, 2]}
+    node = helper.make_node("Conv", ["x", "w"], ["y"], auto_pad=kind, **options)
+    # Products of bf16 (2^-9 each), of 18 terms in each sum.
+    check_on_core(node, {"x": x}, {"w": w}, rtol=2e-2)

@@ -118,6 +118,7 @@ class _Layout:
             return choose_result_dim(block, self.graph)
         if is_constant_contraction(block):
             rows = [d for d, m in enumerate(out_maps) if set(m.terms) & _constant_axes(block)]
+            rows = rows or [d for d, m in enumerate(out_maps) if not m.terms]  # one channel, beside the data's axes
             if rows:
                 return max(rows, key=lambda d: block.output.shape[d])
         for load in _varying(block):

@@ -131,11 +131,12 @@ def _one_hot(node: Node) -> relax.Expr | None:
         return None
     indices, size, dtype = node.inputs[0], int(depth.reshape(())), node.dtype()
     axis = node.attrs.get("axis", -1) % (len(node.shape()) + 1)
-    is_negative = node.emit(relax.op.less(indices, relax.const(0, dtype)))
-    wrapped = node.emit(relax.op.add(indices, relax.const(size, dtype)))
-    indices = node.emit(relax.op.expand_dims(node.emit(relax.op.where(is_negative, wrapped, indices)), axis))
-    shape = [size if at == axis else 1 for at in range(len(node.shape()) + 1)]
-    is_hot = node.emit(relax.op.equal(indices, relax.const(np.arange(size).astype(dtype).reshape(shape), dtype)))
+    indices = node.emit(relax.op.expand_dims(indices, axis))
+    places = np.arange(size).reshape([size if at == axis else 1 for at in range(len(node.shape()) + 1)])
+    is_hot = node.emit(relax.op.equal(indices, relax.const(places.astype(dtype), dtype)))
+    if not dtype.startswith("u"):  # negative ones count from the end
+        is_hot_behind = node.emit(relax.op.equal(indices, relax.const((places - size).astype(dtype), dtype)))
+        is_hot = node.emit(relax.op.logical_or(is_hot, is_hot_behind))
     off, on = (
         node.emit(relax.op.reshape(node.emit(relax.op.strided_slice(node.inputs[2], [0], [at], [at + 1])), ()))
         for at in (0, 1)

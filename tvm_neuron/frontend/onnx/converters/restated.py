@@ -8,11 +8,24 @@ from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map, onnx_input
 
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.onnx.converters.converter import Converter, Node
+from tvm_neuron.frontend.onnx.converters.padding import padding
 
 
 def _by_tvm(node: Node, op: str, inputs: list[Any], attrs: dict[str, Any]) -> relax.Expr:
     named = attrs | {"tvm_custom": {"name": op, "num_outputs": node.outputs}}
     return _get_convert_map()[op].get_converter(node.opset)(node.bb, onnx_input(inputs), named, [{}, {}])
+
+
+def _convolution(node: Node) -> relax.Expr | None:
+    """`auto_pad` as the pads that it stands for, which then come at compile time."""
+    if not node.attrs.get("auto_pad", b"NOTSET").startswith(b"SAME") or not (node.is_static() and node.is_static(1)):
+        return None
+    sizes, kernel = node.shape()[2:], node.shape(1)[2:]
+    strides, dilations = (node.attrs.get(name, (1,) * len(sizes)) for name in ("strides", "dilations"))
+    extents = [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations, strict=True)]
+    pads = tuple(padding(node.attrs, sizes, extents, strides))
+    attrs = {name: value for name, value in node.attrs.items() if name != "auto_pad"}
+    return _by_tvm(node, "Conv", list(node.inputs), attrs | {"pads": pads, "kernel_shape": kernel})
 
 
 def _conv_transpose(node: Node) -> relax.Expr | None:
@@ -94,6 +107,7 @@ def _max_unpool(node: Node) -> relax.Expr | None:
 
 
 CONVERTERS: dict[str, Converter] = {
+    "Conv": _convolution,
     "ConvTranspose": _conv_transpose,
     "MaxUnpool": _max_unpool,
     "ReduceMax": lambda node: _extreme_of_bool(node, relax.op.max),
