@@ -16,7 +16,8 @@ _SMALL = 10  # below, two digits
 def cells(row: Row) -> tuple[str, ...]:
     """What the table says of a row."""
     peer = f"{_number(row.theirs)} {row.unit}, {row.peer}" if row.theirs is not None else ""
-    ratios = [f"{ratio:.2f}" if ratio is not None else "" for ratio in (row.ratio, row.best_ratio)]
+    is_single = len(row.samples) == len(row.peer_samples) == 1  # then the best is no other
+    ratios = [f"{x:.2f}" if x is not None else "" for x in (row.ratio, None if is_single else row.best_ratio)]
     bar = row.bar.text(row.unit) if row.bar else ""
     met = {None: "", True: "yes", False: "NO"}[row.is_met]
     spread = "" if row.spread is None else f"{row.spread:.0%} of {len(row.earlier) + 1}"

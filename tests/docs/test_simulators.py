@@ -1,5 +1,6 @@
 """The table beside other simulators: what they are asked, how they are found, and how their answers are read."""
 
+import math
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.simulators import __main__ as simulators
+from benchmarks.simulators import rows
 from benchmarks.simulators.ask import request
 from benchmarks.simulators.graph import graph
 from benchmarks.simulators.kept import Kept
@@ -100,6 +102,25 @@ def test_what_was_measured_is_kept_for_the_same_request(tmp_path: Path) -> None:
     assert {peer: kept.get(peer, {"onnx": "/tmp/b", "array": {"rows": 128}}) for peer in PEERS} == took
     assert kept.get(PEERS[0], asked | {"array": {"rows": 64}}) is None
     assert kept.get(replace(PEERS[0], requirements="another"), asked) is None
+
+
+def took(seconds: float, peak_bytes: int | None) -> Measured:
+    return Measured(version="1", seconds=seconds, cpu_seconds=1.0, peak_bytes=peak_bytes, cycles=7, array="")
+
+
+def test_rows_of_the_table_of_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "light_network", lambda _name: network())
+    monkeypatch.setattr(rows, "KEPT", Kept(tmp_path / "kept.json"))
+    for peer in PEERS:
+        monkeypatch.delenv(peer.variable, raising=False)
+    found = {"run_ours.py": took(2.0, 50_000_000), SCALE_SIM.script: took(8.0, None)}
+    monkeypatch.setattr(rows, "measure", lambda _python, _distribution, script, _asked: found[script])
+    assert [(row.unit, row.ours, row.peer) for row in rows.beside_others()] == [("s", 2, ""), ("MB", 50, "")]
+    monkeypatch.setenv(SCALE_SIM.variable, sys.executable)
+    seconds, megabytes = rows.beside_others()
+    assert (seconds.ratio, seconds.peer) == (0.25, "SCALE-Sim 1")
+    assert megabytes.theirs is not None
+    assert math.isnan(megabytes.theirs)
 
 
 def test_a_script_is_run_and_measured(tmp_path: Path) -> None:
