@@ -46,3 +46,9 @@ def test_more_memory_than_the_host_has() -> None:
     large = replace(program(load(), store(0)), tensors=(*TENSORS, DramTensor("s", "scratch", (2**47,), "int8")))
     with pytest.raises(ProgramError, match=r"tensors take \d+ bytes; this machine has \d+: use a smaller batch"):
         Machine(large, DEVICE, {})
+
+
+def test_more_instructions_than_can_be_looked_at() -> None:
+    count = 5_000_001
+    with pytest.raises(ProgramError, match=f"runs {count} instructions; at most 5000000 can be looked at"):
+        verify(program(Loop(count, (load(),))), DEVICE)

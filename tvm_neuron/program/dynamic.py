@@ -11,8 +11,9 @@ from tvm_neuron.isa import QUEUES, Affine, Instruction
 from tvm_neuron.program.program import Loop, Node, Program
 
 Ints = NDArray[np.int64]
-# A program that runs more instructions than this is refused where each has to be looked at.
-MOST_INSTRUCTIONS = 20_000_000
+# A program that runs more instructions than this is refused where each has to be looked at. A few bytes of a file can
+# ask for so many, for which the clock takes 2 GB and a quarter of a minute; networks run some ten thousand.
+MOST_INSTRUCTIONS = 5_000_000
 
 
 def who(program: Program, instruction: Instruction) -> str:
