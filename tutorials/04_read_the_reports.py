@@ -1,6 +1,6 @@
 """Read the reports: what bounds a model, which engine everyone waits for, and what a change would bring.
 
-Run it with `python tutorials/03_read_the_reports.py`; it takes a few seconds. `neuron-cc report FILE` prints the same
+Run it with `python tutorials/04_read_the_reports.py`; it takes a few seconds. `neuron-cc report FILE` prints the same
 as tables.
 """
 
