@@ -30,12 +30,13 @@ def converted(node: Node, value: relax.Expr, dtype: str, saturate: bool = True, 
         result = encoded(node, node.emit(relax.op.astype(value, "float32")), dtype, saturate, round_mode)
         return Narrow(result, dtype) if dtype in CARRIERS else result
     if dtype in _NARROW_INTEGERS:
-        bits = _NARROW_INTEGERS[dtype]
-        mask, sign = relax.const((1 << bits) - 1, "int32"), relax.const(1 << (bits - 1), "int32")
-        whole = relax.op.bitwise_and(node.emit(relax.op.astype(value, "int32")), mask)
+        bits, carrier = _NARROW_INTEGERS[dtype], CARRIERS[dtype]
+        mask, sign = relax.const((1 << bits) - 1, "int32"), relax.const(1 << (bits - 1), carrier)
+        low = node.emit(relax.op.bitwise_and(node.emit(relax.op.astype(value, "int32")), mask))
+        whole = node.emit(relax.op.astype(low, carrier))
         if dtype.startswith("i"):
-            whole = relax.op.subtract(node.emit(relax.op.bitwise_xor(whole, sign)), sign)
-        return Narrow(node.emit(relax.op.astype(node.emit(whole), CARRIERS[dtype])), dtype)
+            whole = node.emit(relax.op.subtract(node.emit(relax.op.bitwise_xor(whole, sign)), sign))
+        return Narrow(whole, dtype)
     return relax.op.astype(value, dtype)
 
 
