@@ -5,12 +5,15 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tvm_neuron.codegen.emit.vector import tile_elems
 from tvm_neuron.codegen.function import compile_graph
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.hw import load_device
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num
 from tvm_neuron.schedule.graph import Block, Graph
+from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.linear import linear
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.sim import Machine
 
@@ -74,3 +77,26 @@ def test_against_numpy(form: str, chip: str, mode: str) -> None:
     wanted = numpy(A.astype(np.float64), B.astype(np.float64), COLUMN.astype(np.float64))
     # Tiles stay in float32 here: at most ten operations of half a unit of 2**-23 each, which is 6e-7.
     np.testing.assert_allclose(run(expr, chip, mode), wanted, rtol=2e-6)
+
+
+@pytest.mark.parametrize(("chip", "largest"), [("inf1", 64), ("inf2", 128)])
+def test_many_steps_are_taken_on_smaller_tiles(chip: str, largest: int) -> None:
+    """Each of them keeps a value: together more than two fifths of SBUF hold for 512 elements."""
+    shape, steps, device = (3, 5000), 20, load_device(chip)
+    x, y = (Tensor(name, shape, "float32", kind) for name, kind in (("x", "input"), ("y", "output")))
+    axes = (Axis("p", 3), Axis("w", 5000))
+    index: tuple[Expr, ...] = tuple(map(Index, axes))
+    expr: Expr = mul(Load(x, index), Load(x, index))
+    for step in range(steps):
+        expr = add(op("exp")(mul(Load(x, index), Num(step / steps))), op("sqrt")(add(expr, half)))
+    block = Block(Origin("steps", "Form"), axes, y, index, expr)
+    kernel = Kernel((), y, tuple(map(linear, index)), axes[0], axes[1:], expr)
+    assert tile_elems(kernel, device) == largest
+    made = compile_graph(Graph([x], [y], [block]), "steps", device, BuildOptions())
+    value = RNG.standard_normal(shape).astype(np.float32)
+    wanted = value.astype(np.float64) ** 2
+    for step in range(steps):
+        wanted = np.exp(value.astype(np.float64) * (step / steps)) + np.sqrt(wanted + 0.5)
+    for mode in ("nest", "strict"):
+        found = Machine(made.program, made.device, made.weights).run({"x": value}, mode)["y"]
+        np.testing.assert_allclose(found, wanted, rtol=2e-5)  # some units of 2^-23 in each of 20 steps

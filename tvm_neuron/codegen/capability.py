@@ -8,7 +8,7 @@ import tvm
 from tvm import relax
 
 from tvm_neuron.codegen.call_blocks import call_blocks
-from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS, scratch_bytes
+from tvm_neuron.codegen.emit.vector import scratch_bytes, scratch_limit
 from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.errors import CompileError, UnschedulableError
@@ -42,11 +42,10 @@ def verdict(
     except CompileError as error:
         return Refusal(str(error))
     taken = scratch_bytes(kernels, device)
-    if taken > device.sbuf_bytes_per_partition * 2 // 5:
-        most = taken // (2 * 4 * MAX_TILE_ELEMS)
+    if taken > scratch_limit(device):
         return Refusal(
-            f"its arithmetic keeps {most} values of each element at once, which take {taken} bytes of an "
-            f"SBUF partition; {device.name} has {device.sbuf_bytes_per_partition * 2 // 5} for them"
+            f"the values between the steps of its arithmetic take {taken} bytes of an SBUF partition; "
+            f"{device.name} has {scratch_limit(device)} for them"
         )
     return Match()
 

@@ -25,17 +25,36 @@ MAX_TILE_ELEMS = 512  # as many as a PSUM bank holds, so that all temporaries ha
 
 def scratch_bytes(kernels: Iterable[Kernel], device: Device) -> int:
     """Bytes of each partition for the temporaries of two tiles, so that one tile's work overlaps the next one's."""
-    taken = (most_bytes_taken(k, MAX_TILE_ELEMS, device.elementwise_min_cycles) for k in kernels if not k.by_dma)
-    return 2 * max(4 * MAX_TILE_ELEMS, *taken, 0)
+    taken = (_taken(kernel, tile_elems(kernel, device), device) for kernel in kernels if not kernel.by_dma)
+    return max(2 * 4 * MAX_TILE_ELEMS, *taken, 0)
+
+
+def scratch_limit(device: Device) -> int:
+    """What temporaries may take of the bytes of each partition."""
+    return device.sbuf_bytes_per_partition * 2 // 5
+
+
+def tile_elems(kernel: Kernel, device: Device) -> int:
+    """Elements of the kernel's tiles in each partition: halved until temporaries fit, if instructions stay as quick."""
+    elems = MAX_TILE_ELEMS
+    if kernel.root is None:
+        while elems > device.elementwise_min_cycles and _taken(kernel, elems, device) > scratch_limit(device):
+            elems //= 2
+    return elems
+
+
+def _taken(kernel: Kernel, elems: int, device: Device) -> int:
+    return 2 * most_bytes_taken(kernel, elems, device.elementwise_min_cycles)
 
 
 def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
     """Emits a kernel without a contraction over all its strips."""
     root = kernel.root if isinstance(kernel.root, Reduction) else None
     firsts = partition_firsts(kernel, emitter.plan.partition_of, emitter.plan.in_dram)
+    elems = tile_elems(kernel, emitter.device)
     for slot, region in enumerate(emitter.plan.strips[kernel]):
         with emitter.staging(kernel, region, slot):
-            sizes = _sizes(kernel, root, region, emitter.device)
+            sizes = _sizes(kernel, root, region, emitter.device, elems)
             for run in runs(kernel.channel.extent, firsts):
                 cuts: list[list[Segment]] = [[run]] + [segments(*region[axis], sizes[axis]) for axis in kernel.free]
                 strides = [PARTITIONS, *(None for _ in kernel.free)]
@@ -47,14 +66,15 @@ def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
                         _emit_reduction(emitter, kernel, root, spans, end, loops)
 
 
-def _sizes(kernel: Kernel, root: Reduction | None, region: Region, device: Device) -> dict[Axis, int]:
-    """Tile sizes; an access pattern has room for only so many dimensions, and goes forwards: other axes get loops.
+def _sizes(kernel: Kernel, root: Reduction | None, region: Region, device: Device, elems: int) -> dict[Axis, int]:
+    """Tile sizes, together of up to `elems`.
 
+    An access pattern has room for only so many dimensions, and goes forwards: other axes get loops.
     So do axes along which an operand changes that is the same along the innermost one: in each of their steps it is one
     value for each partition, which engines take on the way.
     """
     dims = MAX_FREE_DIMS - (len(root.axes) if root else 0)
-    sizes = tile_sizes(kernel.free, region, MAX_TILE_ELEMS)
+    sizes = tile_sizes(kernel.free, region, elems)
     for place, axis in enumerate(kernel.free):
         if place < len(kernel.free) - dims or is_read_backward(kernel, axis):
             sizes[axis] = 1
