@@ -1,6 +1,6 @@
 """What moves one axis from the partitions to the free axes and another one back is transposed by the PE array."""
 
-from tvm_neuron.schedule.expr import Load
+from tvm_neuron.schedule.expr import Axis, Load
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Kernel, Operand, Transposition, kernel_of
 from tvm_neuron.schedule.partitions import is_addressable
@@ -26,6 +26,8 @@ class TranspositionRule:
         here, there = out_maps[context.partition_of[block.output]], maps[context.partition_of[load.tensor]]
         channels = [axis for axis, step in here.terms.items() if step == 1 and axis not in there.terms]
         rows = [axis for axis, step in there.terms.items() if step == 1 and axis not in here.terms]
+        if not here.terms and not here.const:  # all of it goes to one partition
+            channels = [Axis("one", 1)]
         if len(channels) != 1 or len(rows) != 1:
             return Refusal("it does not swap one axis on the partitions for another")
         (channel,), (row,) = channels, rows

@@ -74,8 +74,9 @@ class _Layout:
         kept = [d for d, m in enumerate(maps) if m.terms and not any(axis.is_reduction for axis in m.terms)]
         if block.combine == "add" and not kept and load.tensor.elems > _FEW:
             return _with_ones(block, load, maps[self.partition_of[load.tensor]])
-        if kept:
-            return self.copies.along(block, load, max(kept, key=lambda d: load.tensor.shape[d]))
+        single = [d for d, m in enumerate(maps) if not m.terms and load.tensor.elems <= _FEW]
+        if kept or single:  # readers beside the reduction can use such a copy, too
+            return self.copies.along(block, load, max(kept or single, key=lambda d: load.tensor.shape[d]))
         own = [axis for m in maps for axis in m.terms if not axis.is_reduction]
         return self.copies.packed(block, load, max(own, key=lambda axis: axis.extent, default=Axis("p", 1)))
 
