@@ -86,7 +86,7 @@ def test_arithmetic_that_gains_more_than_it_costs_stays_on_the_core() -> None:
 
 def test_the_reason_names_both_times_where_it_was_timed() -> None:
     steps = [("cpu1", "Exp"), ("a", "Tanh"), ("b", "Tanh"), ("cpu2", "Exp")]
-    rows, _ = place(chain(steps, (128, 256)))
+    rows, _ = place(chain(steps, (96, 128)))
     found = MOVED.match(rows["a"].reason)
     assert found is not None
     assert found[1] == "the 2 operators of its part take"
