@@ -14,6 +14,8 @@ from tvm_neuron.schedule.tiling import Region
 
 Stage = tuple[Kernel, Tensor, int]  # the part of a DRAM tensor that a strip works on; two slots take turns
 
+IDLE_STEPS = 8  # kernels for which a tensor's memory is left alone where there is enough
+
 
 @dataclass
 class MemoryPlan:
@@ -79,6 +81,8 @@ def plan_memory(
 ) -> MemoryPlan:
     """Offsets within [base, base + capacity) of each partition; tensors are spilled until everything fits.
 
+    Where they take little of it, the memory of one is left alone for a while before another one takes it.
+
     A strip of a kernel that works through DRAM tensors takes at most 1 / `strip_share` of the capacity.
 
     Raises:
@@ -87,12 +91,25 @@ def plan_memory(
     plan = MemoryPlan(partition_of, dtypes, set(in_dram), base=base)
     while True:
         buffers = _buffers(kernels, plan, capacity // strip_share)
-        plan.offsets, failed = place(buffers, capacity)
+        plan.offsets, failed = _place_apart(buffers, capacity)
         if failed is None:
             plan.peak_bytes_per_partition = peak_bytes(buffers)
             plan.extent_bytes = aligned(max((plan.offsets[b.name] + b.size for b in buffers), default=0))
             return plan
         plan.in_dram.add(_victim(buffers, failed, capacity))
+
+
+def _place_apart(buffers: list[Buffer], capacity: int) -> tuple[dict[object, int], Buffer | None]:
+    """Offsets; if half of the capacity is enough for that, tensors keep their memory for some kernels more.
+
+    Then the next ones needn't wait for the readers of these; the other half is of more use to weights.
+    """
+    apart = [replace(b, last=b.last + IDLE_STEPS) if isinstance(b.name, Tensor) else b for b in buffers]
+    if peak_bytes(apart) <= capacity // 2:
+        offsets, failed = place(apart, capacity // 2)
+        if failed is None:
+            return offsets, None
+    return place(buffers, capacity)
 
 
 def _buffers(kernels: list[Kernel], plan: MemoryPlan, strip_bytes: int) -> list[Buffer]:

@@ -110,6 +110,7 @@ def _load_group(
 def _load_weights(emitter: Emitter, tile: WeightTile, at: int, kernel: Kernel, dtype: str) -> None:
     """In DRAM each partition's part of all tiles lies together, so that a transfer takes long rows of several tiles."""
     builder = emitter.builder
+    emitter.has_weights = True
     count, rows, row_elems = tile.packed.shape
     index = builder.add_weight(f"{kernel.origins[0].name}.weights", tile.packed.transpose(1, 0, 2), dtype)
     item = size_bytes(dtype)

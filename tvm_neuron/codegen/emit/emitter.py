@@ -43,8 +43,16 @@ class Emitter:
     device: Device
     dram: dict[Tensor, InDram]
     keeps: Mapping[Kernel, int] = field(default_factory=dict)
+    has_weights: bool = False  # whether any are on their way
     _staged: dict[Tensor, OnChip] = field(default_factory=dict)
     positions: dict[Tensor, OnChip] = field(default_factory=dict)  # constants of the current kernel, see `positions`
+
+    def queue(self, usual: int) -> int:
+        """The queue of a transfer into SBUF. Those before the first weights share theirs, which come in order.
+
+        A transfer that has to wait for anything would queue behind all weights that the ring has room for.
+        """
+        return usual if self.has_weights else WEIGHTS_QUEUE
 
     def storage(self, tensor: Tensor) -> Storage:
         """Where the tensor can be reached now: staged, resident, or in DRAM; constants that are moved as weights."""
@@ -94,7 +102,7 @@ class Emitter:
         dim = self.plan.partition_of[tensor]
         free = {axis: (0, axis.extent) for d, axis in enumerate(axes) if d != dim}
         for run in runs(shape[dim], [0], any_start=True):
-            self.copy(self.dram[tensor], maps, self._staged[tensor], maps, axes[dim], free, run, LOAD_QUEUE)
+            self.copy(self.dram[tensor], maps, self._staged[tensor], maps, axes[dim], free, run, self.queue(LOAD_QUEUE))
 
     def transfer(self, tensor: Tensor, is_load: bool) -> None:
         """Brings a resident tensor in from its DRAM, or out to it, in parts: work on one needn't wait for all."""
@@ -104,7 +112,7 @@ class Emitter:
         free = {axis: (0, axis.extent) for d, axis in enumerate(axes) if d != dim}
         sides = (self.dram[tensor], self.plan.resident(tensor))
         source, target = sides if is_load else sides[::-1]
-        queue = LOAD_QUEUE if is_load else STORE_QUEUE
+        queue = self.queue(LOAD_QUEUE) if is_load else STORE_QUEUE
         for part in _parts(free, size_bytes(self.dram[tensor].dtype)):
             for run in runs(tensor.shape[dim], [0], any_start=True):
                 self.copy(source, maps, target, maps, axes[dim], part, run, queue)

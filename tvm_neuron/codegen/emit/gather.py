@@ -42,7 +42,8 @@ def emit_gather(emitter: Emitter, kernel: Kernel) -> None:
                 assert isinstance(source, DramTile)
                 assert isinstance(where, Tile)
                 source = replace(source, dims=((step, extent), *source.dims))
-                emitter.builder.emit(DmaGather(target=into, source=source, positions=where, ring=MOVE_QUEUE))
+                ring = emitter.queue(MOVE_QUEUE)
+                emitter.builder.emit(DmaGather(target=into, source=source, positions=where, ring=ring))
 
 
 def _in_dram(emitter: Emitter, kernel: Kernel, root: Gather) -> InDram:

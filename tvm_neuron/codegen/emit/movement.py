@@ -38,7 +38,7 @@ def emit_movement(emitter: Emitter, kernel: Kernel) -> None:
         fixed = dict(zip(outer, values, strict=True))
         here, there = fix(maps, fixed), fix(kernel.out_maps, fixed)
         for run in runs_of(kernel, channels, (source, here), (target, there)):
-            emitter.copy(source, here, target, there, kernel.channel, free, run, MOVE_QUEUE)
+            emitter.copy(source, here, target, there, kernel.channel, free, run, emitter.queue(MOVE_QUEUE))
 
 
 def _table(emitter: Emitter, kernel: Kernel, tensor: Tensor) -> InDram:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tvm_neuron.allocation.regions import source_maps
+from tvm_neuron.codegen.emit.positions import positional
 from tvm_neuron.codegen.overlap.channels import cut_channels
 from tvm_neuron.codegen.overlap.order import in_order_of_need
 from tvm_neuron.codegen.overlap.part import Part, find_dependences
@@ -94,9 +95,9 @@ def _batch(kernels: Sequence[Kernel]) -> int:
 def _batch_axis(kernel: Kernel, batch: int) -> Axis | None:
     """The free axis that runs over the first dimension of what the kernel makes.
 
-    None where it reads an input: parts of that would queue behind the weights that are loaded from the start.
+    None where it reads from DRAM: parts of that would queue behind the weights that are loaded from the start.
     """
-    if any(tensor.kind != "temp" for tensor in kernel.sources()):
+    if any(tensor.kind != "temp" for tensor in kernel.sources()) or any(positional(kernel)):
         return None
     first = kernel.out_maps[0] if kernel.out_maps else None
     if kernel.by_dma or first is None or first.const or len(first.terms) != 1:
