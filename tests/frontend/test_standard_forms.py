@@ -277,3 +277,8 @@ def test_convolutions_that_keep_the_size(kind: str, dilation: int) -> None:
     node = helper.make_node("Conv", ["x", "w"], ["y"], auto_pad=kind, **options)
     # Products of bf16 (2^-9 each), of 18 terms in each sum.
     check_on_core(node, {"x": x}, {"w": w}, rtol=2e-2)
+
+
+def test_an_axis_that_is_a_number() -> None:
+    x = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+    check(helper.make_node("Unsqueeze", ["x", "axis"], ["y"]), {"x": x}, {"axis": np.int64(1)})

@@ -92,6 +92,14 @@ def _slice(node: Node) -> relax.Expr | None:
     return _by_tvm(node, "Slice", [node.inputs[0], *(relax.const(list(v), "int64") for v in (starts, ends, axes))], {})
 
 
+def _unsqueeze(node: Node) -> relax.Expr | None:
+    """A single axis that comes as a number, as a list of one."""
+    axes = node.constant(1)
+    if axes is None or axes.ndim:
+        return None
+    return _by_tvm(node, "Unsqueeze", [node.inputs[0], relax.const(axes.reshape(1))], {})
+
+
 def _max_unpool(node: Node) -> relax.Expr | None:
     """To a given shape: zeros after what the pooling would have covered, which its positions count in."""
     if node.given(2) is None:
@@ -114,4 +122,5 @@ CONVERTERS: dict[str, Converter] = {
     "ReduceMin": lambda node: _extreme_of_bool(node, relax.op.min),
     "Slice": _slice,
     "TopK": _top_k,
+    "Unsqueeze": _unsqueeze,
 }
