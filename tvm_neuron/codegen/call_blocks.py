@@ -51,25 +51,26 @@ def _abstract(call: relax.Call) -> tuple[relax.Call, str]:
     """The call of variables instead of what it is given, and the text that tells it from other such calls."""
     variables: dict[Any, relax.Var] = {}
     texts: list[str] = []
-
-    def operand(arg: Any) -> Any:
-        if isinstance(arg, relax.Tuple):
-            texts.append(f"tuple of {len(arg.fields)}")
-            return relax.Tuple([operand(field) for field in arg.fields])
-        if isinstance(arg, tvm.ir.GenericConst) and _counts_by_value(arg):
-            texts.append(f"{arg.ty} {sha256(as_numpy(arg.value).tobytes()).hexdigest()}")
-            return arg
-        if isinstance(arg, relax.Var | tvm.ir.GenericConst):
-            if arg not in variables:
-                variables[arg] = relax.Var(f"operand{len(variables)}", arg.ty)
-            texts.append(f"{variables[arg].name} {arg.ty}")
-            return variables[arg]
-        texts.append(f"{arg} {arg.ty}")
-        return arg
-
-    args = [operand(arg) for arg in call.args]
+    args = [_abstract_operand(arg, variables, texts) for arg in call.args]
     abstract = relax.Call(call.op, args, call.attrs, call.ty_args, ret_ty=call.ty)
     return abstract, f"{call.op.name} {call.attrs} {call.ty_args} {call.ty} {texts}"
+
+
+def _abstract_operand(arg: Any, variables: dict[Any, relax.Var], texts: list[str]) -> Any:
+    """The variable for `arg`, or `arg` where its value counts; adds to `variables` and `texts`."""
+    if isinstance(arg, relax.Tuple):
+        texts.append(f"tuple of {len(arg.fields)}")
+        return relax.Tuple([_abstract_operand(field, variables, texts) for field in arg.fields])
+    if isinstance(arg, tvm.ir.GenericConst) and _counts_by_value(arg):
+        texts.append(f"{arg.ty} {sha256(as_numpy(arg.value).tobytes()).hexdigest()}")
+        return arg
+    if isinstance(arg, relax.Var | tvm.ir.GenericConst):
+        if arg not in variables:
+            variables[arg] = relax.Var(f"operand{len(variables)}", arg.ty)
+        texts.append(f"{variables[arg].name} {arg.ty}")
+        return variables[arg]
+    texts.append(f"{arg} {arg.ty}")
+    return arg
 
 
 def _counts_by_value(constant: tvm.ir.GenericConst) -> bool:

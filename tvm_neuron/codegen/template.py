@@ -1,5 +1,6 @@
 """Template: blocks read from a kernel once, to be had again for other operands, under another name."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,9 +29,6 @@ class Template:
                 tensors[old] = Tensor(f"{name}{old.name}", old.shape, old.dtype, old.kind, old.value)
             return tensors[old]
 
-        def result(old: Any) -> Any:
-            return tuple(map(result, old)) if isinstance(old, tuple) else None if old is None else tensor(old)
-
         def copy(block: Block) -> Block:
             axes = {axis: Axis(axis.name, axis.extent, axis.is_reduction) for axis in block.axes}
 
@@ -45,7 +43,18 @@ class Template:
                 block.init,
             )  # fmt: skip
 
-        return [copy(block) for block in self.blocks], result(self.result)
+        return [copy(block) for block in self.blocks], _each(tensor, self.result)
+
+
+def _each(function: Callable[[Tensor], Tensor], value: Any) -> Any:
+    """`value`, a tensor, tuples of them or None, with the function of each tensor.
+
+    Outside of what calls it, because a function that refers to itself keeps all that it knows, weights too, until
+    Python looks for cycles.
+    """
+    if isinstance(value, tuple):
+        return tuple(_each(function, inner) for inner in value)
+    return None if value is None else function(value)
 
 
 def _pair(operand: Any, argument: Any, found: dict[Tensor, Tensor]) -> None:

@@ -20,18 +20,11 @@ def lift_constants(func: relax.Function) -> Lifted:
     """Turn the constant operands of the calls of `func` into parameters; equal objects into the same one."""
     lifted: dict[tvm.ir.GenericConst, relax.Var] = {}
 
-    def lift(expr: relax.Expr) -> relax.Expr:
-        if isinstance(expr, tvm.ir.GenericConst):
-            if expr not in lifted:
-                lifted[expr] = relax.Var(f"neuron_constant_{len(lifted)}", expr.ty)
-            return lifted[expr]
-        return relax.Tuple([lift(value) for value in expr.fields]) if isinstance(expr, relax.Tuple) else expr
-
     def rewrite(binding: relax.Binding) -> relax.Binding:
         call = binding.value if isinstance(binding, relax.VarBinding) else None
         if not isinstance(call, relax.Call) or not isinstance(call.op, tvm.ir.Op):
             return binding
-        args = [lift(arg) for arg in call.args]
+        args = [_lift(arg, lifted) for arg in call.args]
         return relax.VarBinding(
             binding.var, relax.Call(call.op, args, call.attrs, call.ty_args, call.span, ret_ty=call.ty)
         )
@@ -40,6 +33,14 @@ def lift_constants(func: relax.Function) -> Lifted:
     params = [*func.params, *lifted.values()]
     result = relax.Function(params, rewritten.body, func.ret_ty, func.is_pure, func.attrs, func.span)
     return Lifted(result, {var: constant for constant, var in lifted.items()})
+
+
+def _lift(expr: relax.Expr, lifted: dict[tvm.ir.GenericConst, relax.Var]) -> relax.Expr:
+    if isinstance(expr, tvm.ir.GenericConst):
+        if expr not in lifted:
+            lifted[expr] = relax.Var(f"neuron_constant_{len(lifted)}", expr.ty)
+        return lifted[expr]
+    return relax.Tuple([_lift(value, lifted) for value in expr.fields]) if isinstance(expr, relax.Tuple) else expr
 
 
 def lower_constants(func: relax.Function, constants: dict[relax.Var, tvm.ir.GenericConst]) -> relax.Function:

@@ -30,9 +30,12 @@ class Arithmetic:
     shape: tuple[int, tuple[tuple[int, int], ...]]  # partitions and contiguous dims of a whole tile
     resolve: Callable[[Load], Operand]
     _made: dict[Expr, Tile] = field(default_factory=dict)  # what occurs again is computed once
+    _converted: dict[Expr, Tile] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self._bits = Bits(self.builder, self.scratch, self.shape, self.operand, self.store)
+    @property
+    def _bits(self) -> Bits:
+        """Not kept, since it refers back: the weights that `resolve` knows would stay until Python looks for cycles."""
+        return Bits(self.builder, self.scratch, self.shape, self.operand, self.store, self._converted)
 
     def store(self, expr: Expr, result: Tile) -> None:
         """Computes the expression into `result`."""

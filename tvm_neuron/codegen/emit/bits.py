@@ -1,7 +1,7 @@
 """Bits: operations on bits, for which operands that are no 32-bit integers are brought into temporaries."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import prod
 
 from tvm_neuron.codegen.emit.targets import Emits, Operand, Temporaries, spread
@@ -20,7 +20,7 @@ class Bits:
     shape: tuple[int, Dims]  # partitions and contiguous dims of a whole tile
     operand: Callable[[Expr], Operand]
     compute: Callable[[Expr, Tile], None]
-    _made: dict[Expr, Tile] = field(default_factory=dict)  # numbers, and what was converted to int32
+    made: dict[Expr, Tile]  # numbers, and what was converted to int32: each once for all that share it
 
     def store(self, op: str, left: Expr, right: Expr, result: Tile) -> None:
         """`left op right` into `result`; what is computed in float32 on the way is a whole number that it holds."""
@@ -60,15 +60,15 @@ class Bits:
             found = self.operand(expr)
             if isinstance(found, Tile) and found.dtype == "int32":
                 return found
-        if expr not in self._made:
+        if expr not in self.made:
             tile = self._temporary(is_single or isinstance(expr, Num))
             if isinstance(expr, Num):  # a memset's own value is a float32
                 self.builder.emit(Memset(result=tile, value=0.0))
                 self.builder.emit(TensorScalarBits(result=tile, source=tile, scalar=_bits(expr), op="bitwise_or"))
             else:
                 self.compute(expr, tile)
-            self._made[expr] = tile
-        return self._made[expr]
+            self.made[expr] = tile
+        return self.made[expr]
 
     def _temporary(self, is_single: bool) -> Tile:
         partitions, dims = self.shape

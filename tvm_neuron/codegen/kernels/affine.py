@@ -103,20 +103,23 @@ def fold_scale(kernel: Kernel) -> Kernel:
     if not isinstance(kernel.root, Contraction):
         return replace(kernel, expr=expr)
     scale: list[Array] = []
-
-    def unscaled(part: Expr) -> Expr:
-        if isinstance(part, Apply) and part.op == "multiply" and part.args[0] is ROOT:
-            found = channel_constant(part.args[1], kernel.channel)
-            if found is not None:
-                scale.append(found)
-                return ROOT
-        return Apply(part.op, tuple(map(unscaled, part.args))) if isinstance(part, Apply) else part
-
-    changed = unscaled(expr)
+    changed = _unscaled(expr, kernel.channel, scale)
     if len(scale) != 1 or _count_root(expr) != 1:
         return replace(kernel, expr=expr)
     weights = kernel.root.weights * scale[0].astype(np.float32)
     return replace(kernel, expr=changed, root=replace(kernel.root, weights=weights))
+
+
+def _unscaled(expr: Expr, channel: Axis, scale: list[Array]) -> Expr:
+    """The expression without constants of the channel that multiply the root; those are added to `scale`."""
+    if not isinstance(expr, Apply):
+        return expr
+    if expr.op == "multiply" and expr.args[0] is ROOT:
+        found = channel_constant(expr.args[1], channel)
+        if found is not None:
+            scale.append(found)
+            return ROOT
+    return Apply(expr.op, tuple(_unscaled(part, channel, scale) for part in expr.args))
 
 
 def _count_root(expr: Expr) -> int:
