@@ -20,10 +20,15 @@ def group_of(
     results = frozenset(t for t in made if t in after or t.kind == "output")
     if not results or not all(_is_cut(tensor, dim, partition_of) for tensor in results):
         return None
+    if any(_is_single(channels([k for k in kernels if k.out is tensor], dim)) for tensor in results):
+        return None
     dims = tiled_dims(kernels, partition_of, dict.fromkeys(results, dim))
     if dims is None or any(tensor not in dims for tensor in made):
         return None
-    begun = _begun(made, before, partition_of)
+    local = {t for t in made if t not in results or t in in_dram}
+    if not all(dims[t] == 0 or _has_all_images(t, [k for k in kernels if k.out is t], partition_of[t]) for t in local):
+        return None
+    begun = _begun(local, before, partition_of)
     brought = _brought(kernels, made, results, dims, in_dram)
     read_as = _read_as(kernels, brought - made, dtypes)
     if read_as is None or not set(begun) <= in_dram:
@@ -46,6 +51,15 @@ def stationary_bytes(kernels: Sequence[Kernel], partition_of: Mapping[Tensor, in
 def _is_cut(tensor: Tensor, dim: int, partition_of: Mapping[Tensor, int]) -> bool:
     """Whether the dimension can be cut: rows (or images) of which there are several, whose elements lie together."""
     return dim < len(tensor.shape) - 1 and tensor.shape[dim] > 1 and partition_of[tensor] != dim
+
+
+def _is_single(span: tuple[int, int]) -> bool:
+    return span[1] - span[0] == 1
+
+
+def _has_all_images(tensor: Tensor, writers: Sequence[Kernel], partition_dim: int) -> bool:
+    """Whether the kernels write all of the first dimension, as they do not if they are for one image of several."""
+    return partition_dim == 0 or channels(writers, 0) == (0, tensor.shape[0])
 
 
 def _begun(

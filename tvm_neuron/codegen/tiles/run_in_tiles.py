@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.tiles.group import group_of, stationary_bytes
+from tvm_neuron.codegen.tiles.rows import Group
 from tvm_neuron.codegen.tiles.unroll import Unrolled, unroll
 from tvm_neuron.codegen.tiles.usage import NEAR, Usage, usage
 from tvm_neuron.codegen.zones import divide
@@ -17,6 +18,7 @@ from tvm_neuron.schedule.tensor import Tensor
 TILES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 SHARES = (0.5, 0.35, 0.7, 1.0)  # of the memory for tensors that what a group leaves behind may take, best first
 MOST_KERNELS = 150  # of a group
+MOST_LOADED_AGAIN = 2  # times the ring of weights
 
 
 def tile_stage(stage: Stage, device: Device, share: float = 1.0) -> Stage:
@@ -56,18 +58,22 @@ class _Tiling:
 
     def _is_too_large(self, step: int, now: Usage) -> bool:
         kernel = self.kernels[step]
-        return now.alive[step] > self.capacity or not self.spilled.isdisjoint((kernel.out, *kernel.sources()))
+        is_staged = not kernel.by_dma and not self.spilled.isdisjoint((kernel.out, *kernel.sources()))
+        return now.alive[step] > self.capacity or is_staged
 
     def _tile(self, step: int, at: int, now: Usage) -> int:
-        """Tiles the kernels around `step`; where to go on."""
-        for first, end, spilled in self._ranges(step, at, now):
-            found = self._unrolled(first, end, now, self.in_dram | spilled)
-            if found is not None:
-                self.spilled |= spilled
-                self.partition_of |= found.partition_of
-                self.dtypes |= found.dtypes
-                self.kernels = [*self.kernels[:first], *found.kernels, *self.kernels[end:]]
-                return first + len(found.kernels)
+        """Tiles the kernels around `step`: by images, by rows, or by rows of each image; where to go on."""
+        ranges = list(self._ranges(step, at, now))
+        by_crossing = sorted(ranges, key=lambda found: now.crossing[found[1]])
+        for find, order in ((self._images, ranges), (self._single_images, by_crossing), (self._rows, ranges)):
+            for first, end, spilled in order:
+                found = find(first, end, now, self.in_dram | spilled)
+                if found is not None:
+                    self.spilled |= spilled
+                    self.partition_of |= found.partition_of
+                    self.dtypes |= found.dtypes
+                    self.kernels = [*self.kernels[:first], *found.kernels, *self.kernels[end:]]
+                    return first if find == self._single_images else first + len(found.kernels)
         return step + 1
 
     def _ranges(self, step: int, at: int, now: Usage) -> Iterator[tuple[int, int, set[Tensor]]]:
@@ -88,28 +94,58 @@ class _Tiling:
                     tried.add((first, end, near))
                     yield first, end, _spilled(idle[end], now, end, most)
 
-    def _unrolled(self, first: int, end: int, now: Usage, in_dram: set[Tensor]) -> Unrolled | None:
-        """The kernels in as few tiles as fit; None if none do, or weights would have to come again for each."""
-        kernels = tuple(self.kernels[first:end])
-        if stationary_bytes(kernels, self.partition_of) > self.weights_capacity:
+    def _images(self, first: int, end: int, now: Usage, in_dram: set[Tensor]) -> Unrolled | None:
+        return self._unrolled(first, end, 0, now, in_dram)
+
+    def _rows(self, first: int, end: int, now: Usage, in_dram: set[Tensor]) -> Unrolled | None:
+        found = (self._unrolled(first, end, dim, now, in_dram) for dim in range(1, 4))
+        return next((unrolled for unrolled in found if unrolled is not None), None)
+
+    def _single_images(self, first: int, end: int, now: Usage, in_dram: set[Tensor]) -> Unrolled | None:
+        """One image after the other though they don't fit yet: each is then cut further. They load weights again."""
+        group = self._group(first, end, 0, now, in_dram)
+        if group is None or self._weights_bytes(first, end) > MOST_LOADED_AGAIN * self.weights_capacity:
             return None
-        before = self.kernels[:first]
+        images = min(tensor.shape[0] for tensor in group.results)
+        found = unroll(group, images, frozenset(in_dram & group.results), ahead=0)
+        return found if self._peak(first, end, found, in_dram) < max(now.alive[first:end]) / 2 else None
+
+    def _weights_bytes(self, first: int, end: int) -> int:
+        return stationary_bytes(self.kernels[first:end], self.partition_of)
+
+    def _group(self, first: int, end: int, dim: int, now: Usage, in_dram: set[Tensor]) -> Group | None:
+        kernels, before = tuple(self.kernels[first:end]), self.kernels[:first]
         after = {t for t, (_, last) in now.life.items() if last >= end}
-        for dim in range(4):
-            group = group_of(kernels, dim, before, after, in_dram, self.partition_of, self.dtypes)
-            if group is None:
+        return group_of(kernels, dim, before, after, in_dram, self.partition_of, self.dtypes)
+
+    def _unrolled(self, first: int, end: int, dim: int, now: Usage, in_dram: set[Tensor]) -> Unrolled | None:
+        """The kernels in as few tiles along the dimension as fit; None if none do."""
+        if self._weights_bytes(first, end) > self.weights_capacity:
+            return None  # they would have to come again for each tile
+        group = self._group(first, end, dim, now, in_dram)
+        if group is None:
+            return None
+        most = min(tensor.shape[dim] for tensor in group.results)
+        counts = [tiles for tiles in TILES if tiles <= most]
+        # What comes from DRAM is asked for a tile ahead; whole images may do without, their work is long enough.
+        for ahead in (1,) if dim else (1, 0):
+            if self._if_fits(group, counts[-1], ahead, first, end, in_dram) is None:
                 continue
-            rows = min(tensor.shape[dim] for tensor in group.results)
-            for tiles in (n for n in TILES if n <= rows):
-                found = unroll(group, tiles, frozenset(in_dram & group.results))
-                if self._fits(first, end, found, in_dram):
-                    return found
+            found = (self._if_fits(group, tiles, ahead, first, end, in_dram) for tiles in counts)
+            return next(unrolled for unrolled in found if unrolled is not None)
         return None
 
-    def _fits(self, first: int, end: int, found: Unrolled, in_dram: set[Tensor]) -> bool:
+    def _if_fits(
+        self, group: Group, tiles: int, ahead: int, first: int, end: int, in_dram: set[Tensor]
+    ) -> Unrolled | None:
+        found = unroll(group, tiles, frozenset(in_dram & group.results), ahead)
+        return found if self._peak(first, end, found, in_dram) <= self.capacity else None
+
+    def _peak(self, first: int, end: int, found: Unrolled, in_dram: set[Tensor]) -> int:
+        """The most bytes that are alive at once with these kernels instead."""
         kernels = [*self.kernels[:first], *found.kernels, *self.kernels[end:]]
         now = usage(kernels, self.partition_of | found.partition_of, self.dtypes | found.dtypes, in_dram)
-        return max(now.alive[first : first + len(found.kernels)]) <= self.capacity
+        return max(now.alive[first : first + len(found.kernels)])
 
 
 def _spilled(idle: list[Tensor], now: Usage, end: int, most: float) -> set[Tensor]:

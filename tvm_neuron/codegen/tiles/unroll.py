@@ -1,7 +1,6 @@
 """unroll: the kernels of a group one tile after the other; rows that the next tile reads again are carried over.
 
 Rows are carried in a small tensor of their own, since a tile's tensors give their memory to others once it is done.
-What comes from DRAM is asked for a tile ahead.
 """
 
 from dataclasses import dataclass, field
@@ -24,9 +23,9 @@ class Unrolled:
     dtypes: dict[Tensor, str] = field(default_factory=dict)
 
 
-def unroll(group: Group, tiles: int, in_dram: frozenset[Tensor]) -> Unrolled:
+def unroll(group: Group, tiles: int, in_dram: frozenset[Tensor], ahead: int = 1) -> Unrolled:
     """The group in so many tiles; results that are `in_dram` are stored there, whole rows at a time."""
-    return _Unroll(group, rows_of(group, tiles), in_dram).run()
+    return _Unroll(group, rows_of(group, tiles), in_dram).run(ahead)
 
 
 class _Unroll:
@@ -40,13 +39,13 @@ class _Unroll:
             self.writers.setdefault(kernel.out, []).append(kernel)
         self.origin = {tensor: kernels[0].origins[0] for tensor, kernels in self.writers.items()}
 
-    def run(self) -> Unrolled:
-        """All tiles."""
-        self._bring(0)
-        for tile in range(len(self.rows)):
-            if tile + 1 < len(self.rows):
-                self._bring(tile + 1)
-            self._work(tile)
+    def run(self, ahead: int) -> Unrolled:
+        """All tiles; what comes from DRAM is asked for so many of them ahead."""
+        for tile in range(-ahead, len(self.rows)):
+            if tile + ahead < len(self.rows):
+                self._bring(tile + ahead)
+            if tile >= 0:
+                self._work(tile)
         return self.made
 
     def _bring(self, tile: int) -> None:
