@@ -21,13 +21,16 @@ from tests.stages.test_small_memory import shrunk
 from tvm_neuron import neff, relay, runtime
 from tvm_neuron.build import BuildOptions
 from tvm_neuron.cli.main import main
+from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.errors import NeffError, OptionError
 from tvm_neuron.hw import load_device, load_instance
+from tvm_neuron.isa import DmaCopy, DramTile
 from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.neff import Pipeline
 from tvm_neuron.neff.container import pack, unpack
 from tvm_neuron.neff.tables import decode_json, encode_json
 from tvm_neuron.profile import make_report, render
+from tvm_neuron.program.program import walk
 from tvm_neuron.sim import Cores
 
 
@@ -85,6 +88,29 @@ def test_a_small_memory_streams_what_does_not_fit(tmp_path: Any) -> None:
     assert bits(two, images()) == bits(one, images())
     assert any(core.memory["weights_streamed"] for core in two.cores)
     assert any(core.memory["weights_kept"] for core in two.cores)
+
+
+@pytest.mark.parametrize("through", [False, True])
+def test_many_channels_cross_as_sbuf_has_them(monkeypatch: pytest.MonkeyPatch, through: bool) -> None:
+    """Tensors that a plan keeps in DRAM are there in another order than that in which they cross."""
+    model, target, usual = small_network(channels=256), "neuron/inf1", Stage.in_dram
+    if through:
+        monkeypatch.setattr(Stage, "in_dram", lambda stage: usual(stage) | stage.images)
+    several = compiled(model, target, 3)
+    crossing = {info for core in several.cores for info in core.outputs} - set(several.outputs)
+    assert any(info.shape[0] == 128 and len(info.shape) == 2 for info in crossing)
+    names = {info.name for info in crossing if len(info.shape) == 2}
+    copies = [(c, i) for c in several.cores for _, i in walk(c.program.body) if isinstance(i, DmaCopy)]
+    through_dram = [
+        copy
+        for core, copy in copies
+        if isinstance(copy.target, DramTile) and isinstance(copy.source, DramTile)
+        if {core.program.tensors[side.tensor].name for side in (copy.target, copy.source)} & names
+    ]
+    assert bool(through_dram) == through
+    wanted = bits(compiled(model, target, 1), images())
+    for mode in ("nest", "strict"):
+        assert bits(several, images(), mode) == wanted
 
 
 def test_a_file_of_several_cores_comes_back() -> None:

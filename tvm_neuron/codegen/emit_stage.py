@@ -11,6 +11,7 @@ from tvm_neuron.codegen.emit.builder import Builder, Ring
 from tvm_neuron.codegen.emit.contraction import emit_contraction
 from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, Emitter
 from tvm_neuron.codegen.emit.gather import emit_gather
+from tvm_neuron.codegen.emit.images import transfer_image
 from tvm_neuron.codegen.emit.movement import emit_movement
 from tvm_neuron.codegen.emit.positions import load_positions
 from tvm_neuron.codegen.emit.product import emit_product, emit_transposition
@@ -51,20 +52,21 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
         Ring(zones.reduced_at, zones.reduced_bytes), Ring(zones.positions_at, zones.positions_bytes),
         Ring(weights_at, device.sbuf_bytes_per_partition - weights_at),
     )  # fmt: skip
-    emitter = Emitter(builder, room.plan, device, _dram_tensors(stage, room, builder), room.keeps)
+    dram, images = _dram_tensors(stage, room, builder)
+    emitter = Emitter(builder, room.plan, device, dram, room.keeps, images)
     ends = [0]
     arrivals, departures = _transfers(stage, room)
     for number, kernel in enumerate(stage.kernels):
         with builder.working_for(kernel.origins[0]):
             for tensor in arrivals.get(number, ()):
-                emitter.transfer(tensor, is_load=True)
+                _transfer(emitter, tensor, is_load=True)
             if kernel.by_dma:
                 (emit_gather if isinstance(kernel.root, Gather) else emit_movement)(emitter, kernel)
             else:
                 load_positions(emitter, kernel)
                 _EMIT[type(kernel.root)](emitter, kernel)
             for tensor in departures.get(number, ()):
-                emitter.transfer(tensor, is_load=False)
+                _transfer(emitter, tensor, is_load=False)
         ends.append(len(builder.body))
     vectors = _load_vectors(builder)
     once, always = (vectors, ()) if keep_weights else ((), vectors)
@@ -73,38 +75,51 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     return Emitted(builder, program, (*once, *builder.prologue), nodes)
 
 
+def _transfer(emitter: Emitter, tensor: Tensor, is_load: bool) -> None:
+    if tensor in emitter.images:
+        transfer_image(emitter, tensor, is_load)
+    else:
+        emitter.transfer(tensor, is_load)
+
+
 def _transfers(stage: Stage, room: Room) -> tuple[dict[int, list[Tensor]], dict[int, list[Tensor]]]:
     """Tensors of other cores by the kernel that reads them first, those for other cores by the one that writes last."""
     arrivals: dict[int, list[Tensor]] = {}
     departures: dict[int, list[Tensor]] = {}
     resident = room.plan.offsets
     for tensor in stage.inputs:
-        if tensor in resident:
+        if tensor in resident or tensor in stage.images:
             first = next(number for number, kernel in enumerate(stage.kernels) if tensor in kernel.sources())
             arrivals.setdefault(first, []).append(tensor)
     for tensor in stage.outputs:
-        if tensor in resident:
+        if tensor in resident or tensor in stage.images:
             last = max(number for number, kernel in enumerate(stage.kernels) if kernel.out is tensor)
             departures.setdefault(last, []).append(tensor)
     return arrivals, departures
 
 
-def _dram_tensors(stage: Stage, room: Room, builder: Builder) -> dict[Tensor, InDram]:
-    """What crosses the border, and what is spilled."""
+def _dram_tensors(stage: Stage, room: Room, builder: Builder) -> tuple[dict[Tensor, InDram], dict[Tensor, int]]:
+    """What crosses the border, and what is spilled; and the tensors in the program's table that hold images."""
     every = dict.fromkeys(
         [*stage.inputs, *stage.outputs, *(t for k in stage.kernels for t in (k.out, *k.sources()))]
     )
     found: dict[Tensor, InDram] = {}
+    images: dict[Tensor, int] = {}
     for tensor in every:
         info = stage.inputs.get(tensor) or stage.outputs.get(tensor)
         if not info and tensor not in room.plan.in_dram:
             continue
         kind = "input" if tensor in stage.inputs else "output" if info else "scratch"
         order, dtype = stage.dram_order(tensor), stage.dtype(tensor)
+        if info and tensor in stage.images:
+            images[tensor] = builder.add_tensor(DramTensor(info.name, kind, info.shape, dtype))
+            if tensor not in room.plan.in_dram:
+                continue
+            info, kind = None, "scratch"
         shape = tuple(tensor.shape[d] for d in order)
         index = builder.add_tensor(DramTensor(info.name if info else tensor.name, kind, shape, dtype))
         found[tensor] = InDram(index, dtype, dram_strides(tensor.shape, order))
-    return found
+    return found, images
 
 
 def _load_vectors(builder: Builder) -> tuple[Node, ...]:

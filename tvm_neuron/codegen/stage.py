@@ -7,13 +7,15 @@ from tvm_neuron.isa.dtypes import device_dtype
 from tvm_neuron.neff import TensorInfo
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tiling import PARTITIONS
 
 
 @dataclass(frozen=True, eq=False)
 class Stage:
     """`inputs` and `outputs` are the tensors that come from outside and leave, as the NEFF tells of them.
 
-    `spilled` ones are kept in DRAM by plan, as long rows.
+    `spilled` ones are kept in DRAM by plan, as long rows. `images` cross the border as SBUF has them: [128, chunks of
+    the partition dimension, the others], one long row for each partition.
     """
 
     name: str
@@ -24,6 +26,7 @@ class Stage:
     outputs: dict[Tensor, TensorInfo]
     tuning: Tuning = USUAL
     spilled: frozenset[Tensor] = frozenset()
+    images: frozenset[Tensor] = frozenset()
 
     def in_dram(self) -> set[Tensor]:
         """The tensors that can only lie in DRAM."""
@@ -33,6 +36,13 @@ class Stage:
     def dtype(self, tensor: Tensor) -> str:
         """A tensor's dtype in device memory."""
         return self.dtypes.get(tensor, device_dtype(tensor.dtype))
+
+    def image_shape(self, tensor: Tensor) -> tuple[int, int] | None:
+        """(partitions, elements of each) of a tensor whose partition dimension is of several whole chunks."""
+        extent = tensor.shape[self.partition_of[tensor]] if tensor.shape else 1
+        if extent <= PARTITIONS or extent % PARTITIONS or tensor.is_spread:
+            return None
+        return PARTITIONS, tensor.elems // PARTITIONS
 
     def dram_order(self, tensor: Tensor) -> list[int]:
         """Its dimensions as they lie in DRAM: as the model has them, or by partitions first, so that rows are long."""

@@ -36,7 +36,10 @@ LOAD_QUEUE, STORE_QUEUE, MOVE_QUEUE, WEIGHTS_QUEUE = 0, 1, 2, 3  # of those read
 
 @dataclass
 class Emitter:
-    """`dram` gives the device memory of each tensor that is not resident, `keeps` how many bytes of weights stay."""
+    """`dram` gives the device memory of each tensor that is not resident, `keeps` how many bytes of weights stay.
+
+    `images` are the tensors of the program's table in which others cross the border as SBUF has them.
+    """
 
     builder: Builder
     plan: MemoryPlan
@@ -44,6 +47,7 @@ class Emitter:
     dram: dict[Tensor, InDram]
     keeps: Mapping[Kernel, int] = field(default_factory=dict)
     has_weights: bool = False  # whether any are on their way
+    images: Mapping[Tensor, int] = field(default_factory=dict)
     _staged: dict[Tensor, OnChip] = field(default_factory=dict)
     positions: dict[Tensor, OnChip] = field(default_factory=dict)  # constants of the current kernel, see `positions`
 

@@ -28,7 +28,8 @@ def stages(whole: Stage, cuts: Sequence[int]) -> list[Stage]:
     read = [_unique(tensor for kernel in part for tensor in kernel.sources()) for part in parts]
     maker = {tensor: number for number, tensors in enumerate(written) for tensor in tensors}
     crossing = _unique(t for number, tensors in enumerate(read) for t in tensors if maker.get(t, number) < number)
-    infos = _infos(whole, [tensor for tensor in crossing if tensor not in whole.outputs])
+    between = [tensor for tensor in crossing if tensor not in whole.outputs]
+    infos = _infos(whole, between)
     found = []
     for number, part in enumerate(parts):
         given = [t for t in whole.inputs if t in read[number] or (number == 0 and not any(t in r for r in read))]
@@ -36,8 +37,9 @@ def stages(whole: Stage, cuts: Sequence[int]) -> list[Stage]:
         made = [t for t in written[number] if t in whole.outputs or t in crossing]
         inputs = {t: infos[t] for t in given}
         outputs = {t: infos[t] for t in made}
+        images = frozenset(t for t in (*given, *made) if t in between and whole.image_shape(t))
         name = f"{whole.name}.{number}"
-        found.append(Stage(name, part, whole.partition_of, whole.dtypes, inputs, outputs))
+        found.append(Stage(name, part, whole.partition_of, whole.dtypes, inputs, outputs, images=images))
     return found
 
 
@@ -50,7 +52,7 @@ def _infos(whole: Stage, borders: Iterable[Tensor]) -> dict[Tensor, TensorInfo]:
             serial += 1
             name = f"{tensor.name}.{serial}"
         taken.add(name)
-        shape = tuple(tensor.shape[d] for d in whole.dram_order(tensor))
+        shape = whole.image_shape(tensor) or tuple(tensor.shape[d] for d in whole.dram_order(tensor))
         infos[tensor] = TensorInfo(name, shape, whole.dtype(tensor))
     return infos
 
