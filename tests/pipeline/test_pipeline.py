@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 import tvm
+from onnx import helper, numpy_helper
 from rich.console import Console
 
 from tests.codegen.random_networks import RandomNetwork
@@ -93,10 +94,20 @@ def test_a_small_memory_streams_what_does_not_fit(tmp_path: Any) -> None:
 @pytest.mark.parametrize("through", [False, True])
 def test_many_channels_cross_as_sbuf_has_them(monkeypatch: pytest.MonkeyPatch, through: bool) -> None:
     """Tensors that a plan keeps in DRAM are there in another order than that in which they cross."""
-    model, target, usual = small_network(channels=256), "neuron/inf1", Stage.in_dram
+    usual, rng = Stage.in_dram, np.random.default_rng(0)
+    weights = [rng.standard_normal((256, 256, 1, 1), dtype=np.float32) / 16 for _ in range(4)]
+    nodes = [helper.make_node("Conv", [f"h{n}", f"w{n}"], [f"h{n + 1}"], name=f"conv{n}") for n in range(4)]
+    ends = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 256, 5, 6]) for name in ("h0", "h4")]
+    arrays = [numpy_helper.from_array(array, f"w{n}") for n, array in enumerate(weights)]
+    model = helper.make_model(
+        helper.make_graph(nodes, "tower", ends[:1], ends[1:], arrays),
+        opset_imports=[helper.make_opsetid("", 18)],
+        ir_version=10,
+    )
+    inputs = {"h0": rng.standard_normal((1, 256, 5, 6), dtype=np.float32)}
     if through:
         monkeypatch.setattr(Stage, "in_dram", lambda stage: usual(stage) | stage.images)
-    several = compiled(model, target, 3)
+    several = compiled(model, "neuron/inf1", 4)
     crossing = {info for core in several.cores for info in core.outputs} - set(several.outputs)
     assert any(info.shape[0] == 128 and len(info.shape) == 2 for info in crossing)
     names = {info.name for info in crossing if len(info.shape) == 2}
@@ -108,9 +119,9 @@ def test_many_channels_cross_as_sbuf_has_them(monkeypatch: pytest.MonkeyPatch, t
         if {core.program.tensors[side.tensor].name for side in (copy.target, copy.source)} & names
     ]
     assert bool(through_dram) == through
-    wanted = bits(compiled(model, target, 1), images())
+    wanted = bits(compiled(model, "neuron/inf1", 1), inputs)
     for mode in ("nest", "strict"):
-        assert bits(several, images(), mode) == wanted
+        assert bits(several, inputs, mode) == wanted
 
 
 def test_a_file_of_several_cores_comes_back() -> None:

@@ -53,7 +53,7 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
         Ring(weights_at, device.sbuf_bytes_per_partition - weights_at),
     )  # fmt: skip
     dram, images = _dram_tensors(stage, room, builder)
-    emitter = Emitter(builder, room.plan, device, dram, room.keeps, images)
+    emitter = Emitter(builder, room.plan, device, dram, room.keeps, images=images)
     ends = [0]
     arrivals, departures = _transfers(stage, room)
     for number, kernel in enumerate(stage.kernels):

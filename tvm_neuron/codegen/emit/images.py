@@ -33,5 +33,5 @@ def transfer_image(emitter: Emitter, tensor: Tensor, is_load: bool) -> None:
             offset = affine(chip.offset + at * size_bytes(chip.dtype))
             here = Tile("sbuf", chip.dtype, affine(0), PARTITIONS, offset, ((1, count * elems),))
             image = DramTile(index, chip.dtype, affine(at), ((row, PARTITIONS), (1, count * elems)))
-        target, source, queue = (here, image, LOAD_QUEUE) if is_load else (image, here, STORE_QUEUE)
+        target, source, queue = (here, image, emitter.queue(LOAD_QUEUE)) if is_load else (image, here, STORE_QUEUE)
         emitter.builder.emit(DmaCopy(target=target, source=source, ring=queue))
