@@ -61,7 +61,7 @@ def find(
         return None
     on_stage("look into the cache")
     model, output = Path(options.model), Path(options.output)
-    inputs = read_io_config(options.io_config)
+    inputs = [read_io_config(config) for config in (options.io_config, *options.bucket)]
     everything = {
         "options": wishes,
         "device": device_to_dict(device),

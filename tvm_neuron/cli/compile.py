@@ -4,7 +4,8 @@ Examples:
   neuron-cc compile model.onnx --output model.neff
   neuron-cc compile model.onnx --target inf2 --fp32-cast matmult-fp16 --output model.neff
   neuron-cc compile yolo.onnx --output yolo.so
-  neuron-cc compile bert.onnx --io-config '{"inputs": {"ids": [[1, 128], "int64"]}}' --output bert.so
+  neuron-cc compile bert.onnx --io-config '{"inputs": {"ids": [[1, 128], "int64"]}}' --output bert.so \\
+      --bucket '{"inputs": {"ids": [[1, 384], "int64"]}}'
 
 A .neff is one program of a NeuronCore, so every operator must run there. A .so holds parts for the CPU as well.
 """
@@ -46,6 +47,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dynamic-batch", "--dynamic-batch-size", action="store_true", help="a .so that takes any number of rows"
     )
+    parser.add_argument(
+        "--bucket",
+        action="append",
+        default=[],
+        metavar="JSON",
+        help="more shapes for the same .so, in the form of --io-config; any number of times. It chooses when it runs",
+    )
     duration = parser.add_argument_group("how long it takes")
     effort.add_arguments(duration)
     cached.add_arguments(duration)
@@ -70,6 +78,8 @@ def run(options: argparse.Namespace) -> None:
     is_neff = options.output.endswith(".neff")
     if is_neff and options.dynamic_batch:
         raise OptionError("--dynamic-batch: a .neff has one batch size; write a library, --output FILE.so")
+    if is_neff and options.bucket:
+        raise OptionError("--bucket: a .neff has one set of shapes; write a library, --output FILE.so")
     if options.compress and not is_neff:
         raise OptionError("--compress: it is for a .neff; write one, --output FILE.neff, or leave the option out")
     if options.compress and options.enable_fast_loading_neuron_binaries:
@@ -104,10 +114,14 @@ def _compile(options: argparse.Namespace, chosen: BuildOptions, told: log.Log) -
     from tvm_neuron.runtime import report
 
     told.stage(f"import {options.model}")
-    mod, params = source.read_model(options)
+    imports = [source.read_model(options, config) for config in (None, *options.bucket)]
+    target = _target(options.target)
     try:
-        library = relay.build(mod, target=_target(options.target), params=params, options=chosen)
-        del mod, params  # the library holds the weights as the device takes them; writing it needs the memory
+        if options.bucket:
+            library = relay.build_buckets(imports, target, options=chosen)
+        else:
+            library = relay.build(imports[0][0], target, params=imports[0][1], options=chosen)
+        del imports  # the library holds the weights as the device takes them; writing it needs the memory
     except PlacementError as error:
         advice = "" if options.must_compile else "\nto run them on the CPU, write a library: --output FILE.so"
         raise PlacementError(f"{error}{advice}") from error
@@ -117,7 +131,8 @@ def _compile(options: argparse.Namespace, chosen: BuildOptions, told: log.Log) -
     else:
         library.export_library(options.output)
     found = report(library)
-    return {"headline": found.headline(), "report": found.to_json()}
+    more = [f"\n  bucket {n}: {report(library, n).headline()}" for n in range(1, len(options.bucket) + 1)]
+    return {"headline": found.headline() + "".join(more), "report": found.to_json()}
 
 
 def _target(device: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a .neff, or a library (.so)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument("--top", type=int, default=10, metavar="N", help="layers to show, slowest first (10)")
+    parser.add_argument("--bucket", type=int, default=0, metavar="N", help="which of a library's buckets, 0: the least")
     parser.add_argument("--timeline", metavar="T.json", help="also write a timeline for chrome://tracing (.neff only)")
 
 
@@ -31,7 +32,9 @@ def run(options: argparse.Namespace) -> None:
 
     compiled = open_compiled(options.file)
     is_neff = isinstance(compiled, neff.Pipeline)
-    result = make_report(compiled.cores[0].placement, [compiled]) if is_neff else report(compiled)
+    if is_neff and options.bucket:
+        raise NeffError(f"--bucket {options.bucket}: a .neff has one set of shapes; leave the option out")
+    result = make_report(compiled.cores[0].placement, [compiled]) if is_neff else report(compiled, options.bucket)
     if options.timeline and not (is_neff and len(compiled.cores) == 1):
         raise NeffError("--timeline takes a .neff of one core: a library or a pipeline may hold several programs")
     if options.timeline:

@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default="inf1", help=f"{', '.join(CHIPS)} or a device description (.json)")
 
 
-def read_model(options: argparse.Namespace) -> tuple[Any, Any]:
-    """The Relax module and its weights.
+def read_model(options: argparse.Namespace, io_config: str | None = None) -> tuple[Any, Any]:
+    """The Relax module and its weights; its inputs as `io_config` says, or as the option does.
 
     Raises:
         NeuronError: it is of another framework, can't be read, or the inputs' description does not fit it.
@@ -41,7 +41,7 @@ def read_model(options: argparse.Namespace) -> tuple[Any, Any]:
             f"--framework {options.framework}: models are read as ONNX. Convert it: {_ELSEWHERE[options.framework]}; "
             "then give the .onnx file, without --framework"
         )
-    inputs = read_io_config(options.io_config)
+    inputs = read_io_config(io_config or options.io_config)
     return relay.frontend.from_onnx(options.model, inputs.shapes, inputs.dtypes or "float32", values=inputs.values)
 
 

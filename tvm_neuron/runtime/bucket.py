@@ -1,7 +1,6 @@
 """Bucket: a library as it was compiled for one set of shapes."""
 
 from collections.abc import Mapping, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -32,11 +31,6 @@ class Bucket:
         self.outputs = _infos(described["outputs"])
         self.batch = batch_of(self.inputs) if described["options"].get("dynamic_batch") else None
         self._machine = relax.VirtualMachine(module, device)
-
-    @property
-    def elems(self) -> int:
-        """Elements of all inputs."""
-        return sum(prod(info.shape) for info in self.inputs)
 
     def takes(self, name: str, shape: tuple[int, ...]) -> bool:
         """Whether an input may have this shape: the compiled one, or one with another number of rows."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from math import prod
 from typing import Any
 
 import tvm
@@ -14,24 +15,27 @@ Library = Any
 """A `tvm.runtime.Module`, an `Executable` of `tvm.compile`, or what `relay.build` returns (it has `.module`)."""
 
 
-def manifest(library: Library) -> dict[str, Any]:
+def manifest(library: Library, bucket: int = 0) -> dict[str, Any]:
     """The manifest of `library`: compiler, options, device, placement, subgraphs, inputs and outputs.
 
-    Of a library with several buckets, that of the first; see `virtual_machines`.
+    Of a library with several buckets, that of one, by their size: 0 is the smallest.
 
-    Raises NeuronError when the library was not compiled by tvm_neuron.
+    Raises NeuronError when the library was not compiled by tvm_neuron, or has no such bucket.
     """
-    for module in _neuron_modules(virtual_machines(library)[0]):
-        if MANIFEST_ENTRY in entry_names(module):
-            return json.loads(entry(module, MANIFEST_ENTRY))
-    raise NeuronError("this library holds no Neuron manifest: it was not compiled for target 'neuron'")
+    found = _manifest_in(_bucket(library, bucket))
+    if found is None:
+        raise NeuronError("this library holds no Neuron manifest: it was not compiled for target 'neuron'")
+    return found
 
 
-def neffs(library: Library) -> dict[str, bytes]:
-    """The NEFF of each Neuron subgraph by its symbol, in the order in which they run; of the first bucket."""
+def neffs(library: Library, bucket: int = 0) -> dict[str, bytes]:
+    """The NEFF of each Neuron subgraph by its symbol, in the order in which they run.
+
+    Raises NeuronError when there is no such bucket.
+    """
     found = dict[str, bytes]()
     _source = weights_of(library)  # held until all are read
-    for module in _neuron_modules(virtual_machines(library)[0]):
+    for module in _neuron_modules(_bucket(library, bucket)):
         found |= {name: shared.whole(entry(module, name)) for name in entry_names(module) if not name.startswith("__")}
     return dict(sorted(found.items(), key=lambda item: (len(item[0]), item[0])))
 
@@ -47,13 +51,32 @@ def root_module(library: Library) -> tvm.runtime.Module:
 
 
 def virtual_machines(library: Library) -> list[tvm.runtime.Module]:
-    """The modules that hold code of Relax's virtual machine, one for each bucket, each a library of its own.
+    """The modules that hold code of Relax's virtual machine, one for each bucket, with fewer elements in inputs first.
 
     What `relay.build` makes has a factory around one, what `relay.build_buckets` makes around several.
     """
     root = root_module(library)
     has_factory = root.kind == "neuron" and FACTORY_ENTRY in entry_names(root)
-    return list(root.imports) if has_factory else [root]
+    return sorted(root.imports, key=_input_elems) if has_factory else [root]
+
+
+def _input_elems(module: tvm.runtime.Module) -> int:
+    return sum(prod(row["shape"]) for row in (_manifest_in(module) or {"inputs": ()})["inputs"])
+
+
+def _manifest_in(module: tvm.runtime.Module) -> dict[str, Any] | None:
+    for part in _neuron_modules(module):
+        if MANIFEST_ENTRY in entry_names(part):
+            found: dict[str, Any] = json.loads(entry(part, MANIFEST_ENTRY))
+            return found
+    return None
+
+
+def _bucket(library: Library, number: int) -> tvm.runtime.Module:
+    found = virtual_machines(library)
+    if not 0 <= number < len(found):
+        raise NeuronError(f"the library has no bucket {number}: its buckets are 0 to {len(found) - 1}")
+    return found[number]
 
 
 def weights_of(library: Library) -> shared.Source:

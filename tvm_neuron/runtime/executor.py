@@ -38,10 +38,10 @@ class Executor:
         device: tvm.runtime.Device,
         weights: shared.Source | None = None,
     ) -> None:
-        """`modules` are those of the buckets, see `Bucket`, which share `weights`."""
+        """`modules` are those of the buckets, see `Bucket`, the smaller first; they share `weights`."""
         self.name = name
         self._weights = weights  # programs look for them at their first call
-        self._buckets = sorted((Bucket(module, device) for module in modules), key=lambda bucket: bucket.elems)
+        self._buckets = [Bucket(module, device) for module in modules]
         self.inputs = _common([bucket.inputs for bucket in self._buckets])
         self.outputs = _common([bucket.outputs for bucket in self._buckets])
         self._values: dict[str, tvm.runtime.Tensor] = {}

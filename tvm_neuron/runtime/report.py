@@ -5,11 +5,13 @@ from tvm_neuron.profile import Report, make_report
 from tvm_neuron.runtime.contents import Library, manifest, neffs
 
 
-def report(library: Library) -> Report:
-    """The report of a library, built just now or loaded from a file.
+def report(library: Library, bucket: int = 0) -> Report:
+    """The report of a library, built just now or loaded from a file; of one of its buckets if it has several.
 
-    Raises NeuronError when it was not compiled by tvm_neuron, NeffError when a NEFF in it can't be read.
+    Raises NeuronError when it was not compiled by tvm_neuron or has no such bucket, NeffError when a NEFF in it can't
+    be read.
     """
-    described = manifest(library)
+    described = manifest(library, bucket)
     placement = [neff.Placement(**row) for row in described["placement"]]
-    return make_report(placement, [neff.read_pipeline(data) for data in neffs(library).values()], described["device"])
+    compiled = [neff.read_pipeline(data) for data in neffs(library, bucket).values()]
+    return make_report(placement, compiled, described["device"])
