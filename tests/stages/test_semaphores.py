@@ -79,7 +79,7 @@ def test_every_wait_matters(name: str, chip: str) -> None:
     check_races(made.program, device)
     names = {origin.name for origin in made.program.origins}
     messages = [race(broken, device) for _, broken in without_one_wait(made.program)]
-    assert len(messages) >= 10
+    assert messages
     for message in messages:
         found = RACE.match(message)
         assert found, message
