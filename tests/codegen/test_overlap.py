@@ -17,6 +17,7 @@ from tvm_neuron.codegen.residents import place_stage
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.sync import synchronise
+from tvm_neuron.codegen.zones import divide
 from tvm_neuron.hw import load_device
 from tvm_neuron.neff import TensorInfo
 from tvm_neuron.schedule.graph import Graph
@@ -38,7 +39,7 @@ def _stage(encoder: Encoder, chip: str) -> tuple[Graph, Stage]:
 )
 def test_same_meaning(size: tuple[int, int, int, int], chip: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In float64, up to the order of sums; small pieces, so that contractions are cut along their channels too."""
-    monkeypatch.setattr(overlap, "PIECE_PS", 1000)
+    monkeypatch.setattr(overlap, "PIECE_CYCLES", 1)
     hidden, heads, rows, batch = size
     encoder = Encoder(hidden, heads, rows, layers=2, batch=batch)
     graph, stage = _stage(encoder, chip)
@@ -51,7 +52,7 @@ def test_same_meaning(size: tuple[int, int, int, int], chip: str, monkeypatch: p
 
 
 def test_channels_are_cut_where_they_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overlap, "PIECE_PS", 1000)
+    monkeypatch.setattr(overlap, "PIECE_CYCLES", 1)
     _, stage = _stage(Encoder(256, 4, 16, batch=2), "inf1")
     found = overlap.overlap_batch(stage, load_device("inf1"))
     assert found is not None
@@ -67,7 +68,9 @@ def test_nothing_to_overlap_with() -> None:
 def test_no_room() -> None:
     """Tensors leave nothing to weights."""
     _, stage = _stage(Encoder(128, 2, 40, batch=4), "inf1")
-    little = replace(load_device("inf1"), sbuf_bytes_per_partition=16 * 1024)
+    device = load_device("inf1")
+    room = divide(stage.kernels, stage.partition_of, device, 0, 0).tensors_bytes
+    little = replace(device, sbuf_bytes_per_partition=device.sbuf_bytes_per_partition - room + 256)
     assert overlap.overlap_batch(stage, little) is None
 
 

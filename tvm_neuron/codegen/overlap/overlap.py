@@ -19,10 +19,11 @@ from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.kernel import Contraction, Kernel, Product, Transposition
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
+from tvm_neuron.sim.clock import duration_ps
 
 RING_SHARE = 0.8  # of the ring of weights; some is lost where it starts again
 LEAST_RING = 8  # 1 / this of SBUF for weights, at least
-PIECE_PS = 4_000_000
+PIECE_CYCLES = 4000  # of the PE array, about; other work finds its place between two pieces of a contraction
 MOST_PARTS = 4  # of a batch: more of them overlap little better, and take longer to compile
 
 
@@ -79,11 +80,12 @@ def _most_alive(stage: Stage) -> int:
 
 
 def _pieces(kernel: Kernel, batch: int, size: int, device: Device) -> Iterator[Kernel]:
-    """A contraction in pieces that keep the PE array for about `PIECE_PS`; other work finds its place between them."""
+    """A contraction in pieces of about `PIECE_CYCLES`, each over some of its output channels."""
     if _batch_axis(kernel, batch) is None:
         yield kernel
         return
-    yield from cut_channels(kernel, -(-work_of(kernel, device)["pe"] * size // (batch * PIECE_PS)))
+    piece_ps = duration_ps(PIECE_CYCLES, device.pe_clock_hz)
+    yield from cut_channels(kernel, -(-work_of(kernel, device)["pe"] * size // (batch * piece_ps)))
 
 
 def _batch(kernels: Sequence[Kernel]) -> int:
