@@ -4,6 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says nothing on a machine that others use too.
+settings.register_profile("tvm_neuron", deadline=None)
+settings.load_profile("tvm_neuron")
 
 _GOLDEN = Path(__file__).parent / "golden"
 
