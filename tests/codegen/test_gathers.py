@@ -117,6 +117,7 @@ def values_of(case: Case) -> tuple[np.ndarray, np.ndarray]:
 @example(case=Case("Gather", (6, 30, 5), (2, 5), 1, "input"))
 @example(case=Case("GatherND", (10, 12, 20), (2, 5, 2), 1, "computed"))
 @example(case=Case("GatherElements", (140, 33), (150, 33), 0, "computed"))
+@example(case=Case("Gather", (33, 140, 1), (2, 130), 2, "constant"))  # in tiles
 def test_what_is_found_is_what_lies_there(case: Case) -> None:
     data, indices = values_of(case)
     source = "r" if case.where == "computed" else "d"

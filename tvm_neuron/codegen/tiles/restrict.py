@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, rewrite
 from tvm_neuron.schedule.graph import linear_indices
-from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel, Operand, Product, Reduction, Transposition
+from tvm_neuron.schedule.kernel import ROOT, Contraction, Gather, Kernel, Operand, Product, Reduction, Transposition
 from tvm_neuron.schedule.linear import Linear, linear
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -63,6 +63,9 @@ def restrict(kernel: Kernel, axis: Axis | None, low: int, high: int, places: Map
         load = leaf(root.load)
         assert isinstance(load, Load)
         root = replace(root, load=load)
+    elif isinstance(root, Gather):
+        assert root.data.tensor not in places, f"{root.data.tensor} is looked up at positions that may lie in any part"
+        root = replace(root, data=operand(root.data), positions=operand(root.positions))
     out, out_maps = placed(kernel.out, kernel.out_maps)
     free = tuple(part if a is axis and part is not None else a for a in kernel.free)
     free = tuple(a for a in free if a.extent > 1)
