@@ -8,7 +8,6 @@ from tvm_neuron.codegen.residents import Room, check_all_stay, place_stage
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.sync import synchronise
 from tvm_neuron.codegen.tiles.run_in_tiles import tile_stage
-from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
 from tvm_neuron.neff import Neff
 from tvm_neuron.program import Program
@@ -60,7 +59,6 @@ def _placed(stage: Stage, device: Device, keep_weights: bool) -> tuple[Stage, Ro
     """The stage and its room: in parts of the batch that overlap if these fit, else in tiles where tensors don't.
 
     Tensors that would just fit may find no room side by side; kernels then run in tiles where they come near that.
-    Where tiles still send tensors to DRAM, a smaller ring of weights may keep them all without tiles, which is quicker.
     """
     if keep_weights:
         return stage, place_stage(stage, device, keep_weights)
@@ -75,14 +73,7 @@ def _placed(stage: Stage, device: Device, keep_weights: bool) -> tuple[Stage, Ro
         found.append((tiled, place_stage(tiled, device, keep_weights)))
         if found[-1][1].plan.in_dram == tiled.in_dram():
             break
-    best = min(found, key=lambda pair: pair[1].plan.spilled_bytes)
-    if best[1].plan.in_dram == stage.in_dram():
-        return best
-    try:
-        whole = place_stage(stage, device, keep_weights)
-    except CompileError:  # a kernel fits in tiles alone
-        return best
-    return best if whole.plan.spilled_bytes else (stage, whole)
+    return min(found, key=lambda pair: pair[1].plan.spilled_bytes)
 
 
 def time_stage(stage: Stage, device: Device) -> Timing:
