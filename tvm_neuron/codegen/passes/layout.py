@@ -83,10 +83,12 @@ class _Layout:
     def _lay_out_contraction(self, block: Block) -> Block:
         data = data_factor(block)
         assert data is not None
+        shape, here = data.tensor.shape, self.partition_of[data.tensor]
         depth = _depth_dims(block, data)
-        if not depth or self.partition_of[data.tensor] in depth:
+        longest = max(depth, key=lambda d: shape[d], default=here)
+        if here in depth and (shape[here] > 1 or shape[longest] == 1):
             return block
-        return self.copies.along(block, data, max(depth, key=lambda d: data.tensor.shape[d]))
+        return self.copies.along(block, data, longest) if depth else block
 
     def _lay_out_product(self, block: Block) -> Block:
         """The block with both operands laid out along the axis that is summed, on the same partitions."""
