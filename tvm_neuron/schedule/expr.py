@@ -66,6 +66,13 @@ def rewrite(expr: Expr, leaf: Callable[[Num | Index | Load], Expr]) -> Expr:
     return leaf(expr)
 
 
+def rewrite_operations(expr: Expr, change: Callable[[Apply], Expr]) -> Expr:
+    """The expression with every operation replaced by what `change` makes of it, the innermost first."""
+    if not isinstance(expr, Apply):
+        return expr
+    return change(Apply(expr.op, tuple(rewrite_operations(arg, change) for arg in expr.args)))
+
+
 def replace_axes(expr: Expr, by: Mapping[Axis, Expr]) -> Expr:
     """The expression with axes replaced by expressions."""
     return rewrite(expr, lambda leaf: by.get(leaf.axis, leaf) if isinstance(leaf, Index) else leaf)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from math import isclose, pi, prod, sqrt
 
-from tvm_neuron.schedule.expr import Apply, Expr, Num
+from tvm_neuron.schedule.expr import Apply, Expr, Num, rewrite_operations
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.roles import factors
 
@@ -13,13 +13,10 @@ _NEAR = 1e-5  # relative: models hold such numbers in float32, or rounded to a f
 
 def use_functions(kernel: Kernel) -> Kernel:
     """The kernel with GELU (exact or by tanh), SiLU, softplus and Mish as one function each."""
-    return replace(kernel, expr=_rewritten(kernel.expr))
+    return replace(kernel, expr=rewrite_operations(kernel.expr, _as_function))
 
 
-def _rewritten(expr: Expr) -> Expr:
-    if not isinstance(expr, Apply):
-        return expr
-    expr = Apply(expr.op, tuple(map(_rewritten, expr.args)))
+def _as_function(expr: Apply) -> Expr:
     match expr:
         case Apply("log", (gate,)) if (inside := _after_one(gate, "exp")) is not None:
             return Apply("softplus", (inside,))

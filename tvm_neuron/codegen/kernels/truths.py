@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tvm_neuron.schedule.expr import Apply, Expr, Num
+from tvm_neuron.schedule.expr import Apply, Expr, Num, rewrite_operations
 from tvm_neuron.schedule.kernel import Kernel
 
 _TRUTHS = frozenset(("is_equal", "not_equal", "is_gt", "is_ge", "is_lt", "is_le", "and", "or", "not"))
@@ -10,13 +10,10 @@ _TRUTHS = frozenset(("is_equal", "not_equal", "is_gt", "is_ge", "is_lt", "is_le"
 
 def simplify_truths(kernel: Kernel) -> Kernel:
     """The kernel; what comes of its comparisons is 0 or 1, and is used as it is."""
-    return replace(kernel, expr=_simplified(kernel.expr))
+    return replace(kernel, expr=rewrite_operations(kernel.expr, _simplified))
 
 
-def _simplified(expr: Expr) -> Expr:
-    if not isinstance(expr, Apply):
-        return expr
-    expr = Apply(expr.op, tuple(map(_simplified, expr.args)))
+def _simplified(expr: Apply) -> Expr:
     match expr:
         case Apply("is_lt", (Num(0), truth)) | Apply("is_gt" | "not_equal", (truth, Num(0))) if _is_truth(truth):
             return truth
