@@ -28,6 +28,8 @@ def _normalised(x: NDArray[np.float64]) -> NDArray[np.float64]:
 CASES: list[tuple[str, tuple[int, ...], Build, Callable[[NDArray[np.float64]], NDArray[np.float64]]]] = [
     ("softmax", (3, 50, 128), lambda bb, x: relax.op.nn.softmax(x, -1), lambda x: _softmax(x, -1)),
     ("softmax of a prime", (3, 50, 197), lambda bb, x: relax.op.nn.softmax(x, -1), lambda x: _softmax(x, -1)),
+    ("softmax, 24 lanes", (3, 5, 72), lambda bb, x: relax.op.nn.softmax(x, -1), lambda x: _softmax(x, -1)),
+    ("softmax, 31 lanes", (3, 5, 124), lambda bb, x: relax.op.nn.softmax(x, -1), lambda x: _softmax(x, -1)),
     ("softmax, few", (2, 10), lambda bb, x: relax.op.nn.softmax(x, -1), lambda x: _softmax(x, -1)),
     ("softmax, other axis", (3, 21, 40, 30), lambda bb, x: relax.op.nn.softmax(x, 1), lambda x: _softmax(x, 1)),
     ("mean", (64, 28, 28), lambda bb, x: relax.op.mean(x, [1, 2]), lambda x: x.mean((1, 2))),

@@ -13,8 +13,10 @@ from tvm import ir, tirx
 _LN2_HIGH = float(np.float32(math.ldexp(math.floor(math.ldexp(math.log(2), 15)), -15)))
 """ln 2 to 15 bits: its products with whole numbers up to 9 bits are exact."""
 _LN2_LOW = math.log(2) - _LN2_HIGH
-_OFFSET = 151
-"""Makes x / ln 2 positive, so that leaving the fraction out rounds down; a sum and difference would be simplified."""
+_BIAS = 127
+"""2^n has the exponent bits n + 127."""
+_ROUNDED = 1.5 * 2.0**23 + 2 * _BIAS
+"""Added to a small number it leaves that rounded, plus two biases, in the lowest bits of the sum."""
 _LOWEST, _HIGHEST = -104.0, 89.0
 """exp is 0 below and infinite above."""
 
@@ -38,20 +40,23 @@ def _number(value: float) -> tirx.Expr:
 
 
 def exp(x: tirx.Expr) -> tirx.Expr:
-    """e to the power x, float32: within two units of the last place."""
+    """e to the power x, float32: within two units of the last place.
+
+    NaN goes through: both limits are compared so that it stays, and no float becomes an integer but by its bits.
+    """
     at, rest = (ir.Var(name, ir.PrimType("float32")) for name in ("at", "rest"))
-    whole = ir.Var("whole", ir.PrimType("int32"))
+    bits, half = (ir.Var(name, ir.PrimType("int32")) for name in ("bits", "half"))
     series = _number(1 / math.factorial(7))
     for power in range(6, -1, -1):
         series = series * rest + _number(1 / math.factorial(power))
-    half = whole >> 1
-    value = series * _power_of_two(half) * _power_of_two(whole - half)
-    number = tirx.Cast("float32", whole)
+    value = series * _with_exponent(half) * _with_exponent(bits - half)  # two factors: 2^n alone may be out of range
+    value = tirx.Let(half, bits >> 1, value)
+    number = tirx.reinterpret("float32", bits) - _number(_ROUNDED)
     value = tirx.Let(rest, at - number * _number(_LN2_HIGH) - number * _number(_LN2_LOW), value)
-    value = tirx.Let(whole, tirx.Cast("int32", at * _number(1 / math.log(2)) + _number(_OFFSET + 0.5)) - _OFFSET, value)
-    value = tirx.Let(at, tirx.max(tirx.min(x, _number(_HIGHEST)), _number(_LOWEST)), value)
-    return tirx.Select(tirx.isnan(x), x, value)
+    value = tirx.Let(bits, tirx.reinterpret("int32", at * _number(1 / math.log(2)) + _number(_ROUNDED)), value)
+    return tirx.Let(at, tirx.max(_number(_LOWEST), tirx.min(_number(_HIGHEST), x)), value)
 
 
-def _power_of_two(exponent: tirx.Expr) -> tirx.Expr:
-    return tirx.reinterpret("float32", (exponent + 127) << 23)
+def _with_exponent(bits: tirx.Expr) -> tirx.Expr:
+    """2 to the power of the lowest nine bits less the bias; those are below 256."""
+    return tirx.reinterpret("float32", bits << 23)
