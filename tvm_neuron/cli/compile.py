@@ -12,6 +12,7 @@ A .neff is one program of a NeuronCore, so every operator must run there. A .so 
 
 import argparse
 import json
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -126,12 +127,14 @@ def _compile(options: argparse.Namespace, chosen: BuildOptions, told: log.Log) -
         advice = "" if options.must_compile else "\nto run them on the CPU, write a library: --output FILE.so"
         raise PlacementError(f"{error}{advice}") from error
     told.stage(f"write {options.output}")
+    writing: AbstractContextManager[None] = nullcontext()
     if options.output.endswith(".neff"):
         neff.save(whole_neff(library, Path(options.model).stem), options.output, options.compress)
     else:
-        library.export_library(options.output)
-    found = report(library)
-    more = [f"\n  bucket {n}: {report(library, n).headline()}" for n in range(1, len(options.bucket) + 1)]
+        writing = library.exporting(options.output)
+    with writing:
+        found = report(library)
+        more = [f"\n  bucket {n}: {report(library, n).headline()}" for n in range(1, len(options.bucket) + 1)]
     return {"headline": found.headline() + "".join(more), "report": found.to_json()}
 
 

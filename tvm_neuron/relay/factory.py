@@ -5,14 +5,19 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import tvm
+from tvm.support.cc import create_shared
 
 from tvm_neuron.relay.pack import pack_imports
 from tvm_neuron.runtime import manifest
+
+_NO_HASH = "-Wl,--build-id=none"  # of the whole file, which takes the linker longer than the rest of its work
 
 
 class ExecutorFactory:
@@ -34,12 +39,27 @@ class ExecutorFactory:
 
     def export_library(self, file_name: str | os.PathLike[str], **kwargs: Any) -> None:
         """Write the library as a shared object, whole or not at all; `kwargs` are those of TVM's `export_library`."""
+        with self.exporting(file_name, **kwargs):
+            pass
+
+    @contextmanager
+    def exporting(self, file_name: str | os.PathLike[str], **kwargs: Any) -> Iterator[None]:
+        """The same; the linker works while the `with` block does, and the file is there after it."""
         path = Path(file_name)
-        is_plain = sys.platform == "linux" and path.suffix == ".so"
-        options = ({"fpack_imports": pack_imports} if is_plain else {}) | kwargs
-        with tempfile.TemporaryDirectory(dir=path.absolute().parent) as folder:
+        with tempfile.TemporaryDirectory(dir=path.absolute().parent) as folder, ThreadPoolExecutor(1) as linker:
             written = Path(folder, path.name)
-            self.module.export_library(str(written), **options)
+            linking: list[Future[None]] = []
+
+            def link(output: str, objects: list[str], options: Sequence[str] = (), **others: Any) -> None:
+                chosen = [*options, _NO_HASH]
+                linking.append(linker.submit(create_shared, output, objects, options=chosen, **others))
+
+            is_plain = sys.platform == "linux" and path.suffix == ".so"
+            plain = {"fpack_imports": pack_imports, "fcompile": link, "workspace_dir": folder} if is_plain else {}
+            self.module.export_library(str(written), **plain | kwargs)
+            yield
+            for link_result in linking:
+                link_result.result()
             os.replace(written, path)
 
     def get_params(self) -> dict[str, tvm.runtime.Tensor]:

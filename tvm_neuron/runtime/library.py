@@ -37,4 +37,5 @@ def entry_names(module: tvm.runtime.Module) -> list[str]:
 
 def entry(module: tvm.runtime.Module, name: str) -> bytes:
     """One entry of a module of kind `neuron`, copied."""
-    return bytes(tvm_ffi.get_global_func("tvm_neuron.runtime.entry")(module, name))
+    value: bytes = tvm_ffi.get_global_func("tvm_neuron.runtime.entry")(module, name)
+    return value

@@ -1,0 +1,101 @@
+"""Writing a library: an object file with its NEFFs, linked to its code."""
+
+import ctypes
+import platform
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tvm
+from onnx import helper
+from tvm.support.cc import create_shared
+
+from tests.onnx_models import make_model, mixed_model, reference
+from tvm_neuron import relay, runtime
+from tvm_neuron.errors import InternalError, NeuronError
+from tvm_neuron.relay import pack
+from tvm_neuron.relay.object_file import write_object
+
+pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="other systems' libraries are TVM's own")
+THIS = Path("/proc/self/exe")
+X = np.random.default_rng(0).standard_normal((1, 3, 8, 8)).astype("float32")
+
+
+@pytest.mark.parametrize("size", [0, 1, 64, 1000])
+def test_a_symbol_holds_the_pieces(tmp_path: Path, size: int) -> None:
+    data = np.random.default_rng(size).bytes(size)
+    write_object(tmp_path / "a.o", "some_data", [data[:7], memoryview(data)[7:], b"end"], THIS)
+    create_shared(str(tmp_path / "a.so"), [str(tmp_path / "a.o")])
+    library = ctypes.CDLL(str(tmp_path / "a.so"))
+    found = (ctypes.c_char * (size + 3)).in_dll(library, "some_data")
+    assert found.raw == data + b"end"
+    assert ctypes.addressof(found) % 64 == 0
+
+
+def test_the_stack_stays_not_executable(tmp_path: Path) -> None:
+    write_object(tmp_path / "a.o", "some_data", [b"x"], THIS)
+    create_shared(str(tmp_path / "a.so"), [str(tmp_path / "a.o")])
+    data = (tmp_path / "a.so").read_bytes()
+    at, size, count = struct.unpack_from("<Q", data, 32) + struct.unpack_from("<HH", data, 54)
+    flags = dict(struct.unpack_from("<II", data, at + number * size) for number in range(count))
+    assert flags[0x6474E551] & 1 == 0  # PT_GNU_STACK without PF_X
+
+
+def test_a_machine_of_32_bits_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "lib0.o").write_bytes(b"\x7fELF\x01\x01\x01" + bytes(57))
+    with pytest.raises(NeuronError, match=r"little-endian machine of 64 bits, '.*lib0.o' for another: write a .neff"):
+        write_object(tmp_path / "a.o", "some_data", [b"x"], tmp_path / "lib0.o")
+
+
+def test_the_library_runs_before_and_after_it_was_written(tmp_path: Path) -> None:
+    model = mixed_model()
+    mod, params = relay.frontend.from_onnx(model)
+    library = relay.build(mod, params=params)
+    kept = runtime.neffs(library)
+    assert len(kept) == 2
+    library.export_library(tmp_path / "a.so")
+    loaded = tvm.runtime.load_module(str(tmp_path / "a.so"))
+    assert runtime.neffs(loaded) == runtime.neffs(library) == kept
+    assert runtime.manifest(loaded) == runtime.manifest(library)
+    for one in (library, loaded):
+        executor = relay.graph_executor.GraphModule(one["default"](tvm.cpu()))
+        executor.run(x=X)
+        for number, expected in enumerate(reference(model, {"x": X})):
+            np.testing.assert_allclose(executor.get_output(number).numpy(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_the_file_is_there_after_the_block_and_only_if_it_succeeds(tmp_path: Path) -> None:
+    mod, params = relay.frontend.from_onnx(make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": [4, 8]}, ["y"]))
+    library = relay.build(mod, params=params)
+    with library.exporting(tmp_path / "a.so"):
+        assert not (tmp_path / "a.so").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["a.so"]
+    with pytest.raises(ZeroDivisionError), library.exporting(tmp_path / "b.so"):
+        raise ZeroDivisionError
+    with pytest.raises(RuntimeError, match="Compilation error"):
+        library.export_library(tmp_path / "b.so", options=["--no-such-option"])
+    assert [path.name for path in tmp_path.iterdir()] == ["a.so"]
+
+
+def test_the_neffs_are_not_read_by_an_assembler(tmp_path: Path) -> None:
+    mod, params = relay.frontend.from_onnx(mixed_model())
+    commands: list[list[str]] = []
+
+    def link(output: str, objects: list[str]) -> None:
+        commands.append([Path(name).name for name in objects])
+        create_shared(output, objects)
+
+    relay.build(mod, params=params).export_library(tmp_path / "a.so", fcompile=link)
+    assert commands == [["lib0.o", "imports.o"]]
+
+
+def test_another_layout_of_tvm_is_found_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    mod, params = relay.frontend.from_onnx(mixed_model())
+    library = relay.build(mod, params=params)
+    kept = runtime.neffs(library)
+    monkeypatch.setattr(pack, "_saved", lambda _entries: [b"in another way"])
+    with pytest.raises(InternalError, match="lays out the modules of a library in a way that is unknown here"):
+        library.export_library(tmp_path / "a.so")
+    assert runtime.neffs(library) == kept
+    assert not list(tmp_path.iterdir())
