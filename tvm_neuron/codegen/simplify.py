@@ -20,7 +20,7 @@ from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.enumerate import enumerate_indices
 from tvm_neuron.codegen.passes.fold import fold_constants
 from tvm_neuron.codegen.passes.gathers import separate_gathers
-from tvm_neuron.codegen.passes.layout import assign_partitions
+from tvm_neuron.codegen.passes.scattered import lay_out
 from tvm_neuron.codegen.passes.moves import read_through, write_products_through, write_through
 from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.passes.pieces import cut_pieces
@@ -64,7 +64,7 @@ def make_kernels(
     sum_through_padding(graph)
     pad_in_order(graph)
     split_batches(graph, device)
-    partition_of = assign_partitions(graph)
+    partition_of = lay_out(graph)
     scale_after_moves(graph, partition_of)
     write_through(graph, partition_of, PARTITION_START_STEP)
     context = Context(device, partition_of)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from tvm_neuron.codegen.passes.copies import Copies, replace_load
+from tvm_neuron.codegen.passes.moves import moved_load
 from tvm_neuron.codegen.passes.product_layout import (
     batches_on_partitions,
     choose_result_dim,
@@ -14,6 +15,7 @@ from tvm_neuron.schedule.expr import Apply, Axis, Index, Load, Num
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
+from tvm_neuron.schedule.partitions import is_addressable
 from tvm_neuron.schedule.roles import Gathered, data_factor, factors, gathered, is_constant_contraction, product_factors
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -64,7 +66,7 @@ class _Layout:
         if product_factors(block):
             return self._lay_out_product(block)
         if not block.combine:
-            return self._use_copy(block)
+            return self._read_in_order(self._use_copy(block))
         load = block.expr
         if not isinstance(load, Load) or load.tensor.value is not None:
             return block
@@ -171,11 +173,32 @@ class _Layout:
                 return replace_load(block, main, Load(copy, main.indices))
         return block
 
+    def _read_in_order(self, block: Block) -> Block:
+        """A move of channels that no engine reaches one by one (anchors times values, say), from a copy laid out
+
+        along the longest dimension that is moved as it is.
+        """
+        load = moved_load(block)
+        maps, out = linear_indices(load.indices) if load else None, linear_indices(block.index)
+        if load is None or maps is None or out is None or not maps or load.tensor.kind == "input":
+            return block
+        here = maps[self.partition_of[load.tensor]]
+        if len(here.terms) < 2 or any(is_addressable(here, axis) for axis in here.terms):
+            return block
+        alone = {axis for part in out if len(part.terms) == 1 for axis, step in part.terms.items() if step == 1}
+        kept = [d for d, m in enumerate(maps) if m.terms and m.terms.keys() <= alone and _is_whole(m, load.tensor.shape[d])]
+        return self.copies.along(block, load, max(kept, key=lambda d: load.tensor.shape[d])) if kept else block
+
     def _partition_axes(self, load: Load) -> set[Axis] | None:
         maps = linear_indices(load.indices)
         if maps is None or load.tensor not in self.partition_of:
             return None
         return set(maps[self.partition_of[load.tensor]].terms) if maps else set()
+
+
+def _is_whole(part: Linear, extent: int) -> bool:
+    """Whether it runs once over all of a dimension."""
+    return not part.const and [(axis.extent, step) for axis, step in part.terms.items()] == [(extent, 1)]
 
 
 def _dim_in_rows(tensor: Tensor) -> int:
