@@ -20,8 +20,8 @@ from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.enumerate import enumerate_indices
 from tvm_neuron.codegen.passes.fold import fold_constants
 from tvm_neuron.codegen.passes.gathers import separate_gathers
-from tvm_neuron.codegen.passes.scattered import lay_out
-from tvm_neuron.codegen.passes.moves import read_through, write_products_through, write_through
+from tvm_neuron.codegen.passes.lay_out import lay_out
+from tvm_neuron.codegen.passes.moves import read_through, write_moves_through, write_products_through, write_through
 from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.passes.pieces import cut_pieces
 from tvm_neuron.codegen.passes.reductions import split_reductions
@@ -61,6 +61,7 @@ def make_kernels(
     read_through(graph)
     compute_before_moves(graph)
     read_through(graph)
+    write_moves_through(graph)
     sum_through_padding(graph)
     pad_in_order(graph)
     split_batches(graph, device)

@@ -1,5 +1,6 @@
 """bounce_through_dram: a move that permutes partitions between two tensors in SBUF goes through device memory."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tvm_neuron.schedule.expr import Axis, Index, Load
@@ -24,7 +25,7 @@ def bounce_through_dram(kernels: list[Kernel], partition_of: dict[Tensor, int]) 
             continue
         maps = linear_indices(load.indices) or ()
         here = maps[partition_of[load.tensor]].terms if maps else {}
-        if here == kernel.out_maps[partition_of[kernel.out]].terms:
+        if here == kernel.out_maps[partition_of[kernel.out]].terms or _is_by_channel(kernel, here):
             found.append(kernel)
             continue
         if load.tensor not in copies:
@@ -33,6 +34,11 @@ def bounce_through_dram(kernels: list[Kernel], partition_of: dict[Tensor, int]) 
             found.append(_whole_move(kernel, load.tensor, copy, partition_of))
         found.append(replace(kernel, expr=Load(copies[load.tensor], load.indices)))
     return found
+
+
+def _is_by_channel(kernel: Kernel, here: Mapping[Axis, int]) -> bool:
+    """Whether it stores an output from partitions along its channel, which takes no partitions on the other side."""
+    return kernel.out.kind == "output" and here == {kernel.channel: 1}
 
 
 def _whole_move(kernel: Kernel, source: Tensor, target: Tensor, partition_of: dict[Tensor, int]) -> Kernel:

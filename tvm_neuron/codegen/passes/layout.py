@@ -3,6 +3,7 @@
 import numpy as np
 
 from tvm_neuron.codegen.passes.copies import Copies, replace_load
+from tvm_neuron.codegen.passes.in_order import stored_dim, unmoved_dim
 from tvm_neuron.codegen.passes.moves import moved_load
 from tvm_neuron.codegen.passes.product_layout import (
     batches_on_partitions,
@@ -15,7 +16,6 @@ from tvm_neuron.schedule.expr import Apply, Axis, Index, Load, Num
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
-from tvm_neuron.schedule.partitions import is_addressable
 from tvm_neuron.schedule.roles import Gathered, data_factor, factors, gathered, is_constant_contraction, product_factors
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -130,7 +130,7 @@ class _Layout:
             axes = self._partition_axes(load)
             for d, m in enumerate(out_maps):
                 if axes is not None and (axes & set(m.terms) or (not axes and not m.terms)):
-                    return d
+                    return stored_dim(block, d, out_maps)
         return min(1, max(len(block.output.shape) - 1, 0))
 
     def _along_positions(self, chosen: Gathered, out_maps: tuple[Linear, ...]) -> int:
@@ -174,31 +174,18 @@ class _Layout:
         return block
 
     def _read_in_order(self, block: Block) -> Block:
-        """A move of channels that no engine reaches one by one (anchors times values, say), from a copy laid out
-
-        along the longest dimension that is moved as it is.
-        """
+        """A move of channels that no engine reaches one by one (anchors times values, say), from a copy in order."""
         load = moved_load(block)
-        maps, out = linear_indices(load.indices) if load else None, linear_indices(block.index)
-        if load is None or maps is None or out is None or not maps or load.tensor.kind == "input":
+        if load is None or load.tensor.kind == "input":
             return block
-        here = maps[self.partition_of[load.tensor]]
-        if len(here.terms) < 2 or any(is_addressable(here, axis) for axis in here.terms):
-            return block
-        alone = {axis for part in out if len(part.terms) == 1 for axis, step in part.terms.items() if step == 1}
-        kept = [d for d, m in enumerate(maps) if m.terms and m.terms.keys() <= alone and _is_whole(m, load.tensor.shape[d])]
-        return self.copies.along(block, load, max(kept, key=lambda d: load.tensor.shape[d])) if kept else block
+        dim = unmoved_dim(block, load, self.partition_of[load.tensor])
+        return block if dim is None else self.copies.along(block, load, dim)
 
     def _partition_axes(self, load: Load) -> set[Axis] | None:
         maps = linear_indices(load.indices)
         if maps is None or load.tensor not in self.partition_of:
             return None
         return set(maps[self.partition_of[load.tensor]].terms) if maps else set()
-
-
-def _is_whole(part: Linear, extent: int) -> bool:
-    """Whether it runs once over all of a dimension."""
-    return not part.const and [(axis.extent, step) for axis, step in part.terms.items()] == [(extent, 1)]
 
 
 def _dim_in_rows(tensor: Tensor) -> int:

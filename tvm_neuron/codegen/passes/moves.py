@@ -6,7 +6,7 @@ from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.product_layout import result_dims
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, replace_axes, rewrite
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
-from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.linear import Linear, linear
 from tvm_neuron.schedule.roles import gathered, is_constant_contraction, is_forward, product_factors
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -145,6 +145,27 @@ def write_products_through(graph: Graph) -> None:
         if result_dims(changed):
             graph.replace(readers[0])
             graph.replace(writers[0], changed)
+
+
+def write_moves_through(graph: Graph) -> None:
+    """Lets moves that together make a tensor (concatenated, say) write where it is only moved to."""
+    for source in list(graph.tensors()):
+        writers, readers = graph.writers(source), graph.readers(source)
+        if len(writers) < 2 or len(readers) != 1 or source.kind != "temp" or not all(map(moved_load, writers)):
+            continue
+        load = moved_load(readers[0])
+        axes = _covered_axes(load, readers[0]) if load else None
+        if axes is None or _would_read_itself(graph, source, readers[0]) or not all(map(_writes_rows, writers)):
+            continue
+        graph.replace(readers[0])
+        for writer in writers:
+            graph.replace(writer, _redirect(writer, source, axes, readers[0]))
+
+
+def _writes_rows(block: Block) -> bool:
+    """Whether it writes whole rows of the innermost dimension, so that nothing is put together of short pieces."""
+    (low, high), extent = linear(block.index[-1]).span, block.output.shape[-1]
+    return low == 0 and high == extent - 1
 
 
 def _would_read_itself(graph: Graph, source: Tensor, move: Block) -> bool:

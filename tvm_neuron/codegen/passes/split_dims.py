@@ -11,6 +11,7 @@ from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, replace_axes, rewrite
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.roles import gathered
 from tvm_neuron.schedule.tensor import Tensor
 
 Dim = tuple[Tensor, int]
@@ -48,11 +49,11 @@ class _Groups:
     def __init__(self, graph: Graph) -> None:
         self.of_dim: dict[Dim, _Group] = {}
         self.of_axis: dict[Axis, _Group] = {}
-        self.partly: set[Dim] = set()  # also read or written otherwise
+        self.partly: set[Dim] = set()  # also read or written otherwise, or by what needs its dimensions as they are
         for block in graph.blocks:
             for tensor, indices in _places(block):
                 if tensor.kind == "temp" and tensor.value is None:
-                    self._add(tensor, linear_indices(indices))
+                    self._add(tensor, None if block.combine or gathered(block) else linear_indices(indices))
 
     def closed(self, group: _Group) -> bool:
         """Whether nothing else is known of its dimensions than those factors."""

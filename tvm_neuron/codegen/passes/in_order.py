@@ -1,0 +1,37 @@
+"""in_order: dimensions along which what several axes count on the partitions can be reached in order."""
+
+from collections.abc import Sequence
+
+from tvm_neuron.schedule.expr import Load
+from tvm_neuron.schedule.graph import Block, linear_indices
+from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.partitions import is_addressable
+
+
+def unmoved_dim(block: Block, load: Load, partition_dim: int) -> int | None:
+    """The longest dimension that a move takes as it is, where several axes count its source's partitions out of order.
+
+    Of several the innermost, so that tiles can cut the others; None if there is none, or none is needed.
+    """
+    maps, out = linear_indices(load.indices), linear_indices(block.index)
+    if not maps or not out:
+        return None
+    here, shape = maps[partition_dim], load.tensor.shape
+    if len(here.terms) < 2 or any(is_addressable(here, axis) for axis in here.terms):
+        return None
+    alone = {axis for part in out if len(part.terms) == 1 for axis, step in part.terms.items() if step == 1}
+    kept = [d for d, m in enumerate(maps) if m.terms and m.terms.keys() <= alone and _is_whole(m, shape[d])]
+    return max(kept, key=lambda d: (shape[d], d), default=None)
+
+
+def stored_dim(block: Block, dim: int, out_maps: Sequence[Linear]) -> int:
+    """`dim`, or for an output whose rows count several axes along it, another one, so that rows are stored whole."""
+    if block.output.kind != "output" or len(out_maps[dim].terms) < 2 or dim < len(out_maps) - 1:
+        return dim
+    outer = [d for d, m in enumerate(out_maps[:dim]) if list(m.terms.values()) == [1]]
+    return max(outer, key=lambda d: block.output.shape[d], default=dim)
+
+
+def _is_whole(part: Linear, extent: int) -> bool:
+    """Whether it runs once over all of a dimension."""
+    return not part.const and [(axis.extent, step) for axis, step in part.terms.items()] == [(extent, 1)]
