@@ -30,7 +30,7 @@ class MovementRule:
         if maps is None:
             return Refusal("it gathers from positions that depend on data")
         here = out_maps[context.partition_of[block.output]]
-        if block.output.kind == "output" and source.tensor.kind == "temp" and maps:
+        if block.output.kind == "output" and source.tensor.kind == "temp" and source.tensor.value is None and maps:
             here = maps[context.partition_of[source.tensor]]  # how an output would lie in SBUF is of no matter to DMA
         in_order = [axis for axis, step in here.terms.items() if step == 1 and not _is_read_backward(axis, maps)]
         channel = in_order[0] if in_order else Axis("p", 1)
