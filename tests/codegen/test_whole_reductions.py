@@ -29,6 +29,21 @@ def test_one_number(op: str, shape: tuple[int, ...], target: str) -> None:
     np.testing.assert_allclose(found, wanted, rtol=units * 2.0**-24)
 
 
+@pytest.mark.parametrize("op", ["ReduceSum", "ReduceSumSquare"])
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (2, 3, 4, 5, 6), (2,) * 8])
+def test_sums_over_more_axes_than_an_access_pattern_has(op: str, shape: tuple[int, ...]) -> None:
+    """In stages, in float32 throughout: n terms, all positive: n - 1 additions and a few roundings more."""
+    x = np.random.default_rng(len(shape)).uniform(0.5, 1.5, shape).astype(np.float32)
+    nodes = [
+        helper.make_node("Abs", ["x"], ["a"], name="abs"),
+        helper.make_node(op, ["a"], ["r"], name="reduce", keepdims=1),
+        helper.make_node("Mul", ["r", "a"], ["y"], name="mul"),
+    ]
+    exact = x.astype(np.float64)
+    wanted = (exact**2 if op == "ReduceSumSquare" else exact).sum() * exact
+    np.testing.assert_allclose(run_on_core(nodes, {"x": x}, {}), wanted, rtol=x.size * 2.0**-24)
+
+
 def test_integers() -> None:
     """The same of a dtype that is exact in float32; the number is compared with every element."""
     x = np.random.default_rng(0).integers(-100, 100, (30, 40)).astype(np.float32)

@@ -1,7 +1,7 @@
 """split_reductions: a reduction of an expression becomes the expression, as a tensor, and a reduction of that.
 
 One over everything becomes several: along the free axes, and over what that leaves, side by side in one partition.
-(Sums need not: the PE array adds up partitions.)
+(Sums need not, but over more axes than an access pattern has: the PE array, or one partition, adds up partitions.)
 """
 
 from dataclasses import replace
@@ -32,15 +32,17 @@ def split_reductions(graph: Graph) -> None:
             continue
         varying = [load.tensor.elems for load in block.loads() if load.tensor.value is None]
         if varying and prod(axis.extent for axis in block.axes) <= max(varying):
-            graph.replace(block, *_split(block))
+            terms, rest = _split(block)
+            graph.replace(block, terms, *(_in_stages(rest) if _is_over_everything(rest) else [rest]))
 
 
 def _is_over_everything(block: Block) -> bool:
-    """Whether a maximum, minimum or product of a whole tensor is taken, which one instruction can't."""
-    if block.combine in ("", "add") or not isinstance(block.expr, Load) or block.expr.tensor.value is not None:
+    """Whether a sum, maximum, minimum or product of a whole tensor is taken, which one instruction can't."""
+    if not block.combine or not isinstance(block.expr, Load) or block.expr.tensor.value is not None:
         return False
     long = [axis for axis in block.axes if axis.extent > 1]
-    is_large = len(long) > _MOST_AXES or prod(axis.extent for axis in long) > PARTITIONS
+    is_long = block.combine != "add" and prod(axis.extent for axis in long) > PARTITIONS
+    is_large = len(long) > _MOST_AXES or is_long
     return is_large and all(axis.is_reduction for axis in long)
 
 
