@@ -14,6 +14,7 @@ from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.onnx.converters import CONVERTERS
 from tvm_neuron.frontend.onnx.functions import has_body
 from tvm_neuron.frontend.onnx.graphs import real_inputs
+from tvm_neuron.frontend.onnx.model_file import Stored, read_model_file
 from tvm_neuron.frontend.onnx.recurrent import RECURRENT
 from tvm_neuron.frontend.onnx.sequences import SEQUENCE_OPERATORS
 
@@ -43,22 +44,22 @@ class UnknownOperatorsError(ModelError):
     code = "NCC103"
 
 
-def load_model(model: onnx.ModelProto | str | os.PathLike[str]) -> onnx.ModelProto:
-    """The model itself, or the one read from a path."""
+def load_model(model: onnx.ModelProto | str | os.PathLike[str]) -> tuple[onnx.ModelProto, Stored]:
+    """The model itself, or the one read from a path and those of its weights that are still in the file."""
     if isinstance(model, onnx.ModelProto):
-        return model
+        return model, {}
     path = Path(model)
     if not path.is_file():
         raise ModelError(f"{path}: {'a folder, not an ONNX file' if path.is_dir() else 'no such file'}")
     try:
-        loaded = onnx.load(path)
+        loaded, stored = read_model_file(path)
     except DecodeError as error:
         raise ModelError(f"{path}: not an ONNX file") from error
     except (OSError, ValueError, onnx.checker.ValidationError) as error:
         raise ModelError(f"{path}: can't be read: {error}") from error
     if not loaded.ir_version or not loaded.HasField("graph"):
         raise ModelError(f"{path}: not an ONNX file")
-    return loaded
+    return loaded, stored
 
 
 def check_opset(model: onnx.ModelProto, opset: int | None) -> int:

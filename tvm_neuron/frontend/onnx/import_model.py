@@ -43,7 +43,7 @@ def from_onnx(
     unsupported dtype or operator, a form of an operator that would come out wrong; NeedsValueError, a ModelError:
     the value of an input must be given.
     """
-    proto = checks.load_model(model)
+    proto, stored = checks.load_model(model)
     version = checks.check_opset(proto, opset)
     graph = proto.graph
     checks.check_wiring(graph)
@@ -53,7 +53,7 @@ def from_onnx(
     checks.check_operators(proto, version)
     dtypes = checks.check_given_dtypes(graph, dtype)
     importer = Importer(shapes, dtypes, known, _changed_batch(graph, shapes, known), model_functions(proto))
-    mod, params = importer.import_graph(graph, version)
+    mod, params = importer.import_graph(graph, stored, version)
     if freeze_params:
         mod["main"] = mod["main"].with_attr("params", Array(params.values()))
     return mod, params

@@ -30,6 +30,7 @@ from tvm_neuron.frontend.onnx.graphs import (
     without_unread_outputs,
 )
 from tvm_neuron.frontend.onnx.literals import constant_value
+from tvm_neuron.frontend.onnx.model_file import Stored
 from tvm_neuron.frontend.onnx.needs import needs_values, value_operands
 from tvm_neuron.frontend.onnx.pitfalls import pitfall, prefers_body
 from tvm_neuron.frontend.onnx.recurrent import RECURRENT
@@ -65,9 +66,14 @@ class Importer:
         self._operators: list[Origin] = []
         self._made = 0
 
-    def import_graph(self, graph: onnx.GraphProto, opset: int) -> tuple[tvm.IRModule, dict[str, tvm.runtime.Tensor]]:
-        """The module, whose `main` takes the inputs and then the weights, and the weights by name."""
-        bind_initializers(self._state, graph)
+    def import_graph(
+        self, graph: onnx.GraphProto, stored: Stored, opset: int
+    ) -> tuple[tvm.IRModule, dict[str, tvm.runtime.Tensor]]:
+        """The module, whose `main` takes the inputs and then the weights, and the weights by name.
+
+        `stored` are those initializers whose values are not in the graph.
+        """
+        bind_initializers(self._state, graph, stored)
         inputs = bind_inputs(self._state, graph)
         variables = [*inputs, *(var for var, _ in self._state.weight_vars.values())]
         self._state.bound = set(variables)

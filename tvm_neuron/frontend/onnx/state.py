@@ -11,10 +11,11 @@ from tvm import relax
 
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.onnx.graphs import read_names, real_inputs
+from tvm_neuron.frontend.onnx.model_file import Stored
 from tvm_neuron.frontend.onnx.narrow import Narrow
 from tvm_neuron.frontend.onnx.values import Known, Scopes, Value, shape_of
 from tvm_neuron.frontend.origin import Origin
-from tvm_neuron.runtime.tensors import CARRIERS
+from tvm_neuron.runtime.tensors import CARRIERS, shared
 
 LARGEST_EMBEDDED_ELEMS = 16
 """Floating initializers up to this size are embedded as constants: operators read them as attributes (axes, scales)."""
@@ -38,12 +39,13 @@ class State:
     weight_vars: dict[str, tuple[relax.Var, tvm.runtime.Tensor]] = field(default_factory=dict)
 
 
-def bind_initializers(state: State, graph: onnx.GraphProto) -> None:
-    """Those that a node reads or that are outputs."""
+def bind_initializers(state: State, graph: onnx.GraphProto, stored: Stored) -> None:
+    """Those that a node reads or that are outputs; the values of those `stored` are not in the graph."""
     read = read_names(graph.node) | {output.name for output in graph.output}
-    for proto in graph.initializer:
+    for number, proto in enumerate(graph.initializer):
         if proto.name in read:
-            bind_array(state, proto.name, numpy_helper.to_array(proto), is_weight=True)
+            array = stored[number]() if number in stored else numpy_helper.to_array(proto)
+            bind_array(state, proto.name, array, is_weight=True)
 
 
 def bind_array(state: State, name: str, array: np.ndarray, is_weight: bool) -> None:
@@ -52,7 +54,7 @@ def bind_array(state: State, name: str, array: np.ndarray, is_weight: bool) -> N
     if not is_weight or not is_floating or array.size <= LARGEST_EMBEDDED_ELEMS:
         state.scopes.bind(name, Known(array), frozenset())
         return
-    tensor = tvm.runtime.tensor(array)
+    tensor = shared(array)
     var = relax.Var(name, relax.TensorType(array.shape, array.dtype.name))
     state.weights[name] = tensor
     state.weight_vars[name] = (var, tensor)
