@@ -11,7 +11,7 @@ from tests.codegen.transformers import Encoder
 from tvm_neuron.codegen.emit_stage import emit_stage
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.overlap import overlap
-from tvm_neuron.codegen.overlap.order import in_order_of_need
+from tvm_neuron.codegen.overlap.order import SHIFTS, Clock, orders_of_need
 from tvm_neuron.codegen.overlap.part import Part, find_dependences
 from tvm_neuron.codegen.residents import place_stage
 from tvm_neuron.codegen.simplify import make_kernels
@@ -113,18 +113,34 @@ def _chains(kernel: Kernel, weights: int) -> list[Part]:
 def test_engines_take_turns(kernel: Kernel) -> None:
     """While one sentence has its arithmetic, the array goes on to the next; nothing comes before what it needs."""
     parts = _chains(kernel, 0)
-    ordered = in_order_of_need(parts, 0)
-    assert sorted(map(id, ordered)) == sorted(map(id, parts))
-    assert all(ordered.index(other) < ordered.index(part) for part in parts for other in part.after)
-    assert [(part.number, part.low) for part in ordered[:4]] == [(0, 0), (0, 1), (1, 0), (0, 2)]
+    for ordered in orders_of_need(parts, 0):
+        assert sorted(map(id, ordered)) == sorted(map(id, parts))
+        assert all(ordered.index(other) < ordered.index(part) for part in parts for other in part.after)
+        assert [(part.number, part.low) for part in ordered[:4]] == [(0, 0), (0, 1), (1, 0), (0, 2)]
+
+
+def test_the_quickest_order_comes_first() -> None:
+    device = load_device("inf2")
+    _, stage = _stage(Encoder(256, 4, 64, layers=3, batch=4), "inf2")
+    parts, partition_of, _ = overlap.in_parts(stage, 4, 1, 10**6, device)
+    find_dependences(parts, partition_of)
+    ends = []
+    for ordered in orders_of_need(parts, 0):
+        clock = Clock()
+        for part in ordered:
+            clock.run(part, clock.ready(part))
+        ends.append(clock.end)
+    assert len(ends) == len(SHIFTS)
+    assert ends == sorted(ends)
+    assert ends[0] < ends[-1]
 
 
 @pytest.mark.parametrize(("room", "most"), [(100, 1), (200, 2)])
 def test_weights_of_few_kernels_at_once(kernel: Kernel, room: int, most: int) -> None:
-    ordered = in_order_of_need(_chains(kernel, 100), room)
-    for at in range(1, len(ordered)):
-        before, after = ({p.number for p in side if p.weights} for side in (ordered[:at], ordered[at:]))
-        assert len(before & after) <= most
+    for ordered in orders_of_need(_chains(kernel, 100), room):
+        for at in range(1, len(ordered)):
+            before, after = ({p.number for p in side if p.weights} for side in (ordered[:at], ordered[at:]))
+            assert len(before & after) <= most
 
 
 def test_dependences_follow_boxes() -> None:

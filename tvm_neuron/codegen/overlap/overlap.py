@@ -6,7 +6,7 @@ from dataclasses import replace
 from tvm_neuron.allocation.regions import source_maps
 from tvm_neuron.codegen.emit.positions import positional
 from tvm_neuron.codegen.overlap.channels import cut_channels
-from tvm_neuron.codegen.overlap.order import in_order_of_need
+from tvm_neuron.codegen.overlap.order import orders_of_need
 from tvm_neuron.codegen.overlap.part import Part, find_dependences
 from tvm_neuron.codegen.overlap.work import load_ps, work_of
 from tvm_neuron.codegen.stage import Stage
@@ -24,7 +24,7 @@ from tvm_neuron.sim.clock import duration_ps
 RING_SHARE = 0.8  # of the ring of weights; some is lost where it starts again
 LEAST_RING = 8  # 1 / this of SBUF for weights, at least
 PIECE_CYCLES = 4000  # of the PE array, about; other work finds its place between two pieces of a contraction
-MOST_PARTS = 4  # of a batch: more of them overlap little better, and take longer to compile
+MOST_PARTS = 6  # of a batch: more of them overlap little better, and take longer to compile
 
 
 def overlap_batch(stage: Stage, device: Device) -> Stage | None:
@@ -41,16 +41,19 @@ def overlap_batch(stage: Stage, device: Device) -> Stage | None:
         return None
     size = -(-batch // MOST_PARTS)
     cut = replace(stage, kernels=[part for k in stage.kernels for part in _pieces(k, batch, size, device)])
-    parts, partition_of, dtypes = _in_parts(cut, batch, size, weights_bytes, device)
+    parts, partition_of, dtypes = in_parts(cut, batch, size, weights_bytes, device)
     find_dependences(parts, partition_of)
-    ordered = [part.kernel for part in in_order_of_need(parts, weights_bytes)]
     # Tensors get all the room that they need: weights fit into the rest.
     tuning = replace(stage.tuning, weights_share=LEAST_RING)
-    found = replace(stage, kernels=ordered, partition_of=partition_of, dtypes=dtypes, tuning=tuning)
-    return found if _most_alive(found) <= room else None
+    for order in orders_of_need(parts, weights_bytes):
+        kernels = [part.kernel for part in order]
+        found = replace(stage, kernels=kernels, partition_of=partition_of, dtypes=dtypes, tuning=tuning)
+        if _most_alive(found) <= room:
+            return found
+    return None
 
 
-def _in_parts(
+def in_parts(
     stage: Stage, batch: int, size: int, weights_bytes: int, device: Device
 ) -> tuple[list[Part], dict[Tensor, int], dict[Tensor, str]]:
     """The kernels for `size` of the batch at a time; the partition dimensions and dtypes of their tensors."""
