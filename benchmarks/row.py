@@ -116,13 +116,19 @@ def seconds(call: Callable[[], Any]) -> float:
     return time.perf_counter() - begin
 
 
-def side_by_side(calls: Sequence[tuple[Callable[[], Any], int]], repeats: int) -> list[tuple[float, ...]]:
+def side_by_side(
+    calls: Sequence[tuple[Callable[[], Any], int]], repeats: int, rest_seconds: float = 0.0
+) -> list[tuple[float, ...]]:
     """Wall times of each call, taken in turns, so that whatever else the machine does falls on all alike.
 
-    The number beside a call is how often it is called in one turn: more for short ones.
+    The number beside a call is how often it is called in one turn: more for short ones. A rest comes before each turn,
+    and after it a call that does not count, because this thread and its helpers have slept.
     """
     samples: list[list[float]] = [[] for _ in calls]
     for _ in range(repeats):
         for (call, times), taken in zip(calls, samples, strict=True):
+            if rest_seconds:
+                time.sleep(rest_seconds)
+                call()
             taken += [seconds(call) for _ in range(times)]
     return [tuple(taken) for taken in samples]

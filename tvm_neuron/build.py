@@ -36,9 +36,9 @@ def build(
     options = options or current_options() or BuildOptions()
     host = _host(options)
     with _naming_stages(options) as options, host:
-        mod = lower(mod, params, options)
+        mod = lower(mod, params, options, prefix)
         options.on_stage("link")
-        return relax.build(cpu.with_prefix(mod, prefix) if prefix else mod, host, relax_pipeline=None)
+        return relax.build(mod, host, relax_pipeline=None)
 
 
 def _host(options: BuildOptions) -> tvm.target.Target:
@@ -65,15 +65,15 @@ def _naming_stages(options: BuildOptions) -> Iterator[BuildOptions]:
         raise InternalError(f"TVM failed at the stage '{stages[-1]}': {reason.strip()}") from error
 
 
-def lower(mod: tvm.IRModule, params: Params | None, options: BuildOptions) -> tvm.IRModule:
-    """All passes from the imported module to what the virtual machine's code generator takes."""
+def lower(mod: tvm.IRModule, params: Params | None, options: BuildOptions, prefix: str = "") -> tvm.IRModule:
+    """All passes from the imported module to what the virtual machine's code generator takes; `prefix`: see `build`."""
     load_device(options.device)
     options = options.begun()
     options.on_stage("normalise")
     mod = normalize(mod, params)
     mod = place(mod, options)
     options.on_stage("compile the CPU parts")
-    return cpu.lower(mod)
+    return cpu.lower(mod, prefix)
 
 
 def placed(mod: tvm.IRModule, params: Params | None, options: BuildOptions) -> Partition:

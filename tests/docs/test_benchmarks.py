@@ -122,6 +122,13 @@ def test_samples_are_taken_in_turns() -> None:
     assert [len(taken) for taken in samples] == [2, 4]
 
 
+def test_a_call_after_a_rest_does_not_count() -> None:
+    called: list[str] = []
+    samples = side_by_side([(lambda: called.append("a"), 2), (lambda: called.append("b"), 1)], 1, 1e-6)
+    assert called == ["a", "a", "a", "b", "b"]
+    assert [len(taken) for taken in samples] == [2, 1]
+
+
 def test_the_table() -> None:
     rows = [make_row((2000.0, 2000.0), (3.0,), 10), Row(what="alone", unit="s", samples=(0.5,), group="runs")]
     with CONSOLE.capture() as captured:

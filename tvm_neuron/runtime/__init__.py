@@ -8,7 +8,7 @@ import tvm_ffi
 from tvm_neuron.runtime.contents import manifest, neffs
 from tvm_neuron.runtime.crossing import register_errors
 from tvm_neuron.runtime.executor import Executor, executors
-from tvm_neuron.runtime.host import use_all_cores
+from tvm_neuron.runtime.host import has_level, use_all_cores
 from tvm_neuron.runtime.kernels import convolve, matmul
 from tvm_neuron.runtime.library import FACTORY_ENTRY, MANIFEST_ENTRY, load_library, make_module
 from tvm_neuron.runtime.positions import checked_positions
@@ -26,3 +26,4 @@ tvm_ffi.register_global_func("tvm_neuron.runtime.factory", executors, override=T
 tvm_ffi.register_global_func("tvm_neuron.runtime.matmul", matmul, override=True)
 tvm_ffi.register_global_func("tvm_neuron.runtime.checked_positions", checked_positions, override=True)
 tvm_ffi.register_global_func("tvm_neuron.runtime.convolve", convolve, override=True)
+tvm_ffi.register_global_func("tvm_neuron.runtime.has_level", has_level, override=True)

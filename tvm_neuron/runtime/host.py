@@ -1,7 +1,11 @@
 """The host's processor: which instructions CPU parts may use, and on how many threads they run."""
 
 import os
+from functools import cache
 from pathlib import Path
+
+import numpy as np
+import tvm
 
 from tvm_neuron.errors import HostError
 
@@ -22,6 +26,11 @@ def machine_level() -> str:
     """The highest level that this machine's processor has."""
     flags = _flags()
     return [level for level, needed in LEVELS.items() if needed <= flags][-1]
+
+
+def has_level(level: str) -> tvm.runtime.Tensor:
+    """Whether this machine's processor has all instructions of a level, as the virtual machine branches on it."""
+    return _flag(LEVELS[level] <= _flags())
 
 
 def check_level(level: str) -> None:
@@ -60,6 +69,12 @@ def _cores() -> int:
     return len({file.read_text() for file in files}) if all(file.is_file() for file in files) else 0
 
 
+@cache
+def _flag(value: bool) -> tvm.runtime.Tensor:
+    return tvm.runtime.tensor(np.array(value))
+
+
+@cache
 def _flags() -> frozenset[str]:
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.is_file() else []

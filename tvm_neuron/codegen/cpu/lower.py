@@ -8,12 +8,17 @@ from tvm_neuron.codegen.cpu.empty_constants import allocate_empty_constants
 from tvm_neuron.codegen.cpu.extremes import EXTREMES
 from tvm_neuron.codegen.cpu.positions import check_positions
 from tvm_neuron.codegen.cpu.products import PRODUCTS
+from tvm_neuron.codegen.cpu.rename import with_prefix
 from tvm_neuron.codegen.cpu.schedule import schedule_kernels
 from tvm_neuron.codegen.cpu.suppression import SUPPRESSION
+from tvm_neuron.codegen.cpu.variants import with_variants
 
 
-def lower(mod: tvm.IRModule) -> tvm.IRModule:
-    """A module of operators and calls of Neuron subgraphs as what the virtual machine's code generator takes."""
+def lower(mod: tvm.IRModule, prefix: str = "") -> tvm.IRModule:
+    """A module of operators and calls of Neuron subgraphs as what the virtual machine's code generator takes.
+
+    `prefix` begins the names of the kernels.
+    """
     passes = [
         check_positions,
         relax.backend.DispatchSampling(),
@@ -27,4 +32,5 @@ def lower(mod: tvm.IRModule) -> tvm.IRModule:
         allocate_empty_constants,
         relax.pipeline.default_build_pipeline(),
     ]
-    return tvm.transform.Sequential(passes)(mod)
+    mod = tvm.transform.Sequential(passes)(mod)
+    return with_variants(with_prefix(mod, prefix) if prefix else mod)

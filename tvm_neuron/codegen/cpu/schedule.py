@@ -15,6 +15,8 @@ FEW_TURNS = 1 << 19
 """A kernel of fewer turns takes about 0.1 ms, and no thread: on a busy machine another one may begin only later."""
 EXPENSIVE = 8
 """How many turns one of an expensive block counts for."""
+COMPUTES = "neuron.computes"
+"""The attribute of a kernel that is worth threads and does more than move data."""
 _PIECES = 16
 """With fewer pieces than these, the innermost loop is cut as well."""
 _LONG = range(4096, 63, -1)
@@ -39,8 +41,11 @@ def scheduled(func: tirx.PrimFunc) -> tirx.PrimFunc:
     for schedule in (_by_rows, _by_loops):
         sch = s_tir.Schedule(started)
         with suppress(s_tir.ScheduleError):
-            if schedule(sch, inline(sch, read_blocks(sch))):
+            blocks = inline(sch, read_blocks(sch))
+            if schedule(sch, blocks):
                 found = sch.mod["main"]
+                if _is_worth_threads(blocks) and any(block.reduced or block.is_expensive for block in blocks):
+                    found = found.with_attr(COMPUTES, True)
                 return found if started.same_as(func) else starts.infinite(found)
     return func
 
