@@ -11,7 +11,7 @@ help:  ## show the targets
 
 venv: $(READY)  ## set up .venv with the project and what its tests need
 
-$(READY): setup.py pyproject.toml $(wildcard tvm_neuron/runtime/*.cc)
+$(READY): setup.py pyproject.toml $(wildcard tvm_neuron/native/*.cc tvm_neuron/native/*.h tvm_neuron/runtime/*.cc)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@

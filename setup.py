@@ -1,4 +1,4 @@
-"""Build of tvm_neuron: two packages and one small C++ library on tvm_ffi's stable headers."""
+"""Build of tvm_neuron: two packages and two small C++ libraries, one of them on tvm_ffi's stable headers."""
 
 from pathlib import Path
 
@@ -7,13 +7,14 @@ from setuptools.command.build_ext import build_ext
 
 
 class BuildRuntime(build_ext):
-    """Compiles `libneuron_module.so`: a library that the runtime loads, not a Python extension."""
+    """Compiles libraries that are loaded by their path, not Python extensions."""
 
     def build_extension(self, ext: Extension) -> None:
         from tvm_ffi import libinfo  # a build requirement, see pyproject.toml
 
-        ext.include_dirs = libinfo.include_paths()
-        ext.library_dirs = [str(Path(libinfo.find_libtvm_ffi()).parent)]
+        if "tvm_ffi" in ext.libraries:
+            ext.include_dirs = libinfo.include_paths()
+            ext.library_dirs = [str(Path(libinfo.find_libtvm_ffi()).parent)]
         super().build_extension(ext)
 
     def get_ext_filename(self, fullname: str) -> str:
@@ -62,15 +63,23 @@ setup(
         "tvm_neuron.cli": ["pages/*.md"],
         "tvm_neuron.hw": ["chips/*.json", "instances.json"],
         "tvm_neuron.operators": ["*.json"],
+        "tvm_neuron.native": ["*.cc", "*.h"],
         "tvm_neuron.runtime": ["*.cc"],
     },
     ext_modules=[
         Extension(
             "tvm_neuron.runtime.libneuron_module",
             ["tvm_neuron/runtime/neuron_module.cc", "tvm_neuron/runtime/parallel.cc"],
+            depends=["tvm_neuron/native/pool.h"],
             libraries=["tvm_ffi"],
             extra_compile_args=["-std=c++17", "-O2", "-fvisibility=hidden", "-g0"],
-        )
+        ),
+        Extension(
+            "tvm_neuron.native.libneuron_native",
+            ["tvm_neuron/native/assign.cc", "tvm_neuron/native/products.cc"],
+            depends=["tvm_neuron/native/pool.h"],
+            extra_compile_args=["-std=c++17", "-O3", "-fvisibility=hidden", "-g0"],
+        ),
     ],
     cmdclass={"build_ext": BuildRuntime},
     install_requires=INSTALL_REQUIRES,

@@ -73,3 +73,13 @@ def test_conv(chip: str, case: tuple) -> None:
     # One rounding to bfloat16 at the end: half a unit of 8 bits; sums in float32 add little to that.
     error = np.linalg.norm(results[0].astype(np.float64) - wanted)
     assert error <= 2**-8 * np.linalg.norm(wanted)
+
+
+def test_without_the_library_numpy_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = conv_program(128, CASES[5])
+    weights, inputs = random_arrays(program, "weight"), random_arrays(program, "input", 1)
+    found = Machine(program, load_device("inf2"), weights).run(inputs)["y"]
+    monkeypatch.setattr("tvm_neuron.isa.blas.native", lambda: None)
+    monkeypatch.setattr("tvm_neuron.native.assignment.native", lambda: None)
+    wanted = Machine(program, load_device("inf2"), weights).run(inputs)["y"]
+    assert found.tobytes() == wanted.tobytes()

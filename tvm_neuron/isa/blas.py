@@ -1,7 +1,6 @@
 """add_products: sums of matrix products, by the BLAS that NumPy brought along where it can add to what is there."""
 
 import ctypes
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tvm_neuron.native import native
+
 Array = NDArray[Any]
-Gemm = Callable[..., None]
-_ROW_MAJOR, _PLAIN, _TRANSPOSED = 101, 111, 112
 _F32_BYTES = 4
 
 
@@ -27,16 +26,10 @@ def openblas() -> ctypes.CDLL | None:
 
 
 @cache
-def _sgemm() -> Gemm | None:
-    """cblas_sgemm with 64-bit sizes, or None."""
+def _sgemm() -> ctypes.c_void_p | None:
+    """Where cblas_sgemm with 64-bit sizes lies, or None."""
     gemm: Any = getattr(openblas(), "scipy_cblas_sgemm64_", None)
-    if gemm is None:
-        return None
-    size, place, number = ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
-    gemm.argtypes = [*[ctypes.c_int] * 3, *[size] * 3, number, place, size, place, size, number, place, size]
-    gemm.restype = None
-    found: Gemm = gemm
-    return found
+    return None if gemm is None else ctypes.cast(gemm, ctypes.c_void_p)
 
 
 def add_products(total: Array, left: Array, right: Array, fresh: bool) -> None:
@@ -45,26 +38,19 @@ def add_products(total: Array, left: Array, right: Array, fresh: bool) -> None:
     Instead of one, there may be any number of axes for steps and batches. All is float32, rows are contiguous; M and N
     are 2 at least, because BLAS adds in another order for a vector.
     """
-    gemm = _sgemm()
-    if gemm is None:
+    gemm, library = _sgemm(), native()
+    if gemm is None or library is None:
         add_products_by_numpy(total, left, right, fresh)
         return
     (k, m), n = left.shape[-2:], right.shape[-1]
-    batch, target, target_step = len(total), total.ctypes.data, total.strides[0]
     rows_apart = max(m, left.strides[-2] // _F32_BYTES), max(n, right.strides[-2] // _F32_BYTES)  # at K = 1 any stride
-    for number, (a, b) in enumerate(zip(_places(left), _places(right), strict=True)):
-        keep = 0.0 if fresh and number < batch else 1.0
-        c = target + number % batch * target_step
-        gemm(_ROW_MAJOR, _TRANSPOSED, _PLAIN, m, n, k, 1.0, a, rows_apart[0], b, rows_apart[1], keep, c, n)
-
-
-def _places(matrices: Array) -> list[int]:
-    """The address of each matrix, in the order of the leading axes."""
-    places = np.array([matrices.ctypes.data])
-    for count, step in zip(matrices.shape[:-2], matrices.strides, strict=False):
-        places = np.add.outer(places, np.arange(count) * step).ravel()
-    found: list[int] = places.tolist()
-    return found
+    lead = left.ndim - 2
+    sizes = ctypes.c_int64 * lead
+    library.tvm_neuron_add_products(
+        gemm, total.ctypes.data, len(total), m, n, k, lead, sizes(*left.shape[:lead]),
+        left.ctypes.data, sizes(*left.strides[:lead]), rows_apart[0],
+        right.ctypes.data, sizes(*right.strides[:lead]), rows_apart[1], fresh,
+    )  # fmt: skip
 
 
 def add_products_by_numpy(total: Array, left: Array, right: Array, fresh: bool) -> None:

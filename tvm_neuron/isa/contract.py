@@ -43,7 +43,8 @@ def contract(stationary: Array, moving: Array, summed: tuple[int, ...], old: Arr
     if whole is None:
         width, steps = max(2, prod(shape)), [prod(shape[place + 1 :]) for place in range(len(shape))]
     else:
-        whole = np.broadcast_to(whole, (*(sizes[axis] for axis in summed), *whole.shape[len(summed) :]))
+        steps_and_rest = (*(sizes[axis] for axis in summed), *whole.shape[len(summed) :])
+        whole = whole if whole.shape == steps_and_rest else np.broadcast_to(whole, steps_and_rest)
         width, steps = whole.shape[-1], [moving.strides[axis] // moving.itemsize for axis in columns]
     sums = np.empty((batch, max(2, height), width), np.float32)
     order = [*both, *left, loops, *columns]

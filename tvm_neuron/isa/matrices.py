@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tvm_neuron.isa.scratch import scratch
 from tvm_neuron.isa.widen import as_float32
+from tvm_neuron.native import assign
 
 Array = NDArray[Any]
 # How many columns a window may have for each one that is wanted: a product costs more than a copied column.
@@ -43,9 +44,10 @@ def packed(
     if width == 1:
         room.reshape(*found.shape, 2)[...] = found[..., None]
     else:
-        room.reshape(found.shape)[...] = found
-    steps = [part.stop - part.start for part in where]
-    return np.broadcast_to(room.reshape(*outer, -1), (*steps, *outer[len(steps) :], max(2, width)))
+        assign(room.reshape(found.shape), found)
+    shape = (*(part.stop - part.start for part in where), *outer[len(where) :], max(2, width))
+    room = room.reshape(*outer, -1)
+    return room if room.shape == shape else np.broadcast_to(room, shape)
 
 
 def window(operand: Array, lead: Sequence[int], columns: Sequence[int]) -> Array | None:
@@ -70,7 +72,7 @@ def window(operand: Array, lead: Sequence[int], columns: Sequence[int]) -> Array
     if wanted < 2 or run > _MOST_COLUMNS * wanted or reach > copied or rows * reach * 4 > _MOST_WINDOW_BYTES:
         return None
     room = scratch("moving", rows * reach)
-    room.reshape(rows, reach)[...] = as_strided(operand, (rows, reach), (operand.strides[partition], item))
+    assign(room.reshape(rows, reach), as_strided(operand, (rows, reach), (operand.strides[partition], item)))
     strides = [4 * steps.get(axis, 0) for axis in lead[:-1]]
     shape = [operand.shape[axis] for axis in lead]
     return np.ndarray((*shape, run), np.float32, room, 0, (*strides, 4 * reach, 4))

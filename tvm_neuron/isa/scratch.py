@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _ROOM = threading.local()
+_LARGE_BYTES = 31 << 20
 
 
 def scratch(name: str, elems: int) -> NDArray[np.float32]:
@@ -19,3 +20,12 @@ def scratch(name: str, elems: int) -> NDArray[np.float32]:
         room = np.empty(elems, np.float32)
         setattr(_ROOM, name, room)
     return room[:elems]
+
+
+def keep_freed_memory() -> None:
+    """Has the C library keep what arrays of up to some megabytes leave behind for the next ones.
+
+    glibc returns a block to the operating system unless a larger one was freed before (mallopt(3), M_MMAP_THRESHOLD),
+    so one of the largest that count, of which no page is touched, is freed here.
+    """
+    np.empty(_LARGE_BYTES, np.uint8)

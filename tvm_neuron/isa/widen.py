@@ -6,6 +6,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from tvm_neuron.native import assign
+
 Array = NDArray[Any]
 _SMALL_ELEMS = 4096
 _LONG_RUN = 16
@@ -22,10 +24,10 @@ def as_float32(view: Array) -> Array:
     item = view.itemsize
     is_run = view.strides[-1] == item and view.shape[-1] >= _LONG_RUN
     if is_run or view.size < _SMALL_ELEMS or view.dtype.kind in "iub":
-        return view.astype(np.float32)
+        return _copied(view)
     axes = sorted((axis for axis in range(view.ndim) if view.shape[axis] > 1), key=lambda axis: view.strides[axis])
     if any(view.strides[axis] < 0 or view.strides[axis] % item for axis in axes):
-        return view.astype(np.float32)
+        return _copied(view)
     run, elems, inner = 1, 1, 0  # of the smallest steps: from the first element to the last one, and how many there are
     for number, axis in enumerate(axes):
         reach = run + view.strides[axis] // item * (view.shape[axis] - 1)
@@ -35,10 +37,16 @@ def as_float32(view: Array) -> Array:
         run, inner = reach, number + 1
     outer = axes[inner:]
     rows = as_strided(view, (*(view.shape[a] for a in outer), run), (*(view.strides[a] for a in outer), item))
-    wide = rows.astype(np.float32, order="C")
+    wide = _copied(rows)
     strides = [0] * view.ndim
     for axis in axes[:inner]:
         strides[axis] = view.strides[axis] // item * wide.itemsize
     for number, axis in enumerate(outer):
         strides[axis] = wide.strides[number]
     return as_strided(wide, view.shape, strides)
+
+
+def _copied(view: Array) -> Array:
+    wide = np.empty(view.shape, np.float32)
+    assign(wide, view)
+    return wide

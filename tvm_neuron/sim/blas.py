@@ -1,7 +1,8 @@
-"""one_thread: keeps NumPy's BLAS from spreading the model's many small products over threads.
+"""one_thread: keeps NumPy's BLAS from spreading the model's many small products over threads of its own.
 
 Measured on two cores with ResNet-50: no gain from a second thread, twice the processor time, and several times the
-wall time as soon as anything else runs, because BLAS threads spin while they wait for each other.
+wall time as soon as anything else runs, because BLAS threads spin while they wait for each other. So each call stays on
+its thread, and `native` shares out the sums.
 """
 
 from collections.abc import Iterator

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.isa.widen import as_float32
+from tvm_neuron.native import assign
 from tvm_neuron.sim.access import Access
 from tvm_neuron.sim.memory import Memory
 from tvm_neuron.sim.statement import AnyTile, Axis, Operand, Statement
@@ -32,7 +33,7 @@ def execute(statement: Statement, memory: Memory, indices: Sequence[int], axes: 
     elif statement.target.dtype.kind in "iu":
         look(memory, statement.target, indices, axes)[...] = rounded(result, statement.target.dtype)
     else:  # rounds as `rounded` does, and spares a copy
-        look(memory, statement.target, indices, axes)[...] = result
+        assign(look(memory, statement.target, indices, axes), result)
 
 
 def rounded(values: Array, dtype: np.dtype) -> Array:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from tvm_neuron.errors import PositionError
 from tvm_neuron.hw import Device
+from tvm_neuron.isa.scratch import keep_freed_memory
 from tvm_neuron.program import Node, Program
 from tvm_neuron.program.residents import check_residents, resident_bytes
 from tvm_neuron.sim.blas import one_thread
@@ -35,6 +36,7 @@ class Machine:
         self, program: Program, device: Device, weights: Mapping[str, Array], prologue: tuple[Node, ...] = ()
     ) -> None:
         check_all_bounds(program, device)
+        keep_freed_memory()
         self.program = program
         self.memory = Memory(device, program.tensors, weights)
         self._plans: dict[str, list[Action]] = {}

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import product
 from math import prod
 from typing import Any
@@ -15,12 +14,9 @@ from tvm_neuron.sim.execute import execute, look
 from tvm_neuron.sim.legal import settle
 from tvm_neuron.sim.memory import Memory
 from tvm_neuron.sim.statement import AnyTile, Axis, Statement, make_statement
-from tvm_neuron.sim.threads import cores, run_parts
 
 # Arrays of one piece of a nest. Small enough to stay near the host's cache, large enough for its matrix products.
 _PIECE_BYTES = 8 << 20
-# Results of a nest that is worth a second thread: one takes a nanosecond or more, the hand-over some 50 microseconds.
-_SHARED_ELEMS = 100_000
 
 
 @dataclass(slots=True)
@@ -34,25 +30,15 @@ class Nest:
 
     def run(self, memory: Memory, outer: Sequence[int]) -> None:
         """Runs every iteration; `outer` are the indices of the loops around the nest."""
-        starts = range(0, self.axis.count, self.piece)
-        kept = run_parts([partial(self._run_piece, memory, outer, start) for start in starts])
-        for start, values in zip(starts, kept, strict=True):
-            for statement, value in zip(self.stored, values, strict=True):
+        for start in range(0, self.axis.count, self.piece):
+            values: dict[AnyTile, NDArray[Any]] = {}
+            for statement in self.statements:
+                axes = self._axes(statement.axes, start)
+                execute(statement, memory, (*outer, start, *(0 for _ in axes[1:])), axes, values)
+            for statement in self.stored:
                 axes = self._axes(statement.lead, start)
                 indices = (*outer, start, *(0 for _ in statement.counts[len(outer) + 1 :]))
-                _store(statement.target, value, memory, indices, axes)
-
-    def _run_piece(self, memory: Memory, outer: Sequence[int], start: int) -> list[NDArray[Any]]:
-        """Runs the iterations from `start` on, and returns what is to be stored of private values.
-
-        Pieces meet in no byte, so that they may run side by side: `settle` has each iteration of the outermost loop
-        write places of its own, and what a piece keeps to itself lies in `values`.
-        """
-        values: dict[AnyTile, NDArray[Any]] = {}
-        for statement in self.statements:
-            axes = self._axes(statement.axes, start)
-            execute(statement, memory, (*outer, start, *(0 for _ in axes[1:])), axes, values)
-        return [values[statement.tile] for statement in self.stored]
+                _store(statement.target, values[statement.tile], memory, indices, axes)
 
     def _axes(self, axes: tuple[Axis, ...], start: int) -> tuple[Axis, ...]:
         """`axes` with the outermost one cut to the piece from `start` on."""
@@ -92,13 +78,11 @@ def _piece(nest: Nest, depth: int) -> int:
     """Iterations of the outermost loop that are run at once; all where that loop is summed."""
     if any(depth in statement.summed for statement in nest.statements):
         return nest.axis.count
-    total = work = 0
+    total = 0
     for statement in nest.statements:
         kept = prod(axis.count for axis in statement.axes if axis.depth not in statement.summed)
         total += kept * prod(statement.target.shape) * 4
-        work += prod(axis.count for axis in statement.axes) * prod(statement.target.shape)
-    pieces = max(cores() if work >= _SHARED_ELEMS else 1, -(-total // _PIECE_BYTES))
-    return -(-nest.axis.count // min(pieces, nest.axis.count))
+    return -(-nest.axis.count // min(max(1, -(-total // _PIECE_BYTES)), nest.axis.count))
 
 
 def _store(access: Access, value: NDArray[Any], memory: Memory, indices: Sequence[int], axes: Sequence[Axis]) -> None:
