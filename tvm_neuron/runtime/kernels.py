@@ -33,15 +33,20 @@ def matmul(a: tvm.runtime.Tensor, b: tvm.runtime.Tensor, out: tvm.runtime.Tensor
     if x.ndim > 1 and y.ndim == 2:  # one product of all rows
         rows = prod(x.shape[:-1])
         x, z = x.reshape(rows, x.shape[-1]), z.reshape(rows, z.shape[-1])
-    is_split = x.ndim > 1 and (y.ndim == 2 or x.shape[:-2] == y.shape[:-2])
+    is_split = min(x.ndim, y.ndim) > 1 and (y.ndim == 2 or x.shape[:-2] == y.shape[:-2])
     is_split = is_split and z.size * x.shape[-1] >= _MANY_PRODUCTS
+    is_by_columns = y.ndim == 2 and z.shape[-1] > len(x)  # each part lays out all of the other operand for itself
+    length = z.shape[-1] if is_by_columns else len(z)
 
-    def part(rows: slice) -> None:
-        np.matmul(x[rows], y if y.ndim == 2 else y[rows], out=z[rows])
+    def part(piece: slice) -> None:
+        if is_by_columns:
+            np.matmul(x, y[:, piece], out=z[:, piece])
+        else:
+            np.matmul(x[piece], y if y.ndim == 2 else y[piece], out=z[piece])
 
     with one_thread():
         if is_split:
-            _share_out(part, _slices(len(x), min(_PIECES * threads(), len(x))))
+            _share_out(part, _slices(length, min(_PIECES * threads(), length)))
         else:
             np.matmul(x, y, out=z)
 
@@ -67,7 +72,9 @@ def convolve(
     inner = prod(z.shape[3:])
     count = max(1, -(-z.shape[2] * kernels.shape[2] * inner * x.itemsize // _PATCH_BYTES))
     is_split = z.size * kernels.shape[2] >= _MANY_PRODUCTS
-    rows = _slices(z.shape[2], min(max(count, threads() if is_split else 1), z.shape[2]))
+    if is_split:
+        count = -(-count // threads()) * threads()  # as many for each
+    rows = _slices(z.shape[2], min(count, z.shape[2]))
 
     def part(task: tuple[int, int, slice]) -> None:
         image, group, piece = task
@@ -91,7 +98,11 @@ def _windows(
     """A view [n, c, *window, *place] of the padded data."""
     rank = len(extents)
     if any(pads):
-        x = np.pad(x, [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:], strict=True)])
+        inside = [slice(low, low + size) for low, size in zip(pads[:rank], x.shape[2:], strict=True)]
+        sizes = [low + size + high for low, size, high in zip(pads[:rank], x.shape[2:], pads[rank:], strict=True)]
+        padded = np.zeros((*x.shape[:2], *sizes), x.dtype)
+        padded[:, :, *inside] = x
+        x = padded
     spans = [dilation * (extent - 1) + 1 for dilation, extent in zip(dilations, extents, strict=True)]
     view = np.lib.stride_tricks.sliding_window_view(x, spans, tuple(range(2, 2 + rank)))
     steps = [slice(None, None, int(step)) for step in (*strides, *dilations)]
