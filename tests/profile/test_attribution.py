@@ -9,6 +9,7 @@ from tests.neff.samples import add_relu
 from tests.program.strategies import seeds
 from tvm_neuron.profile.attribution import attribute, wall_ps_by_origin
 from tvm_neuron.sim import time_program
+from tvm_neuron.sim.timing import clocked
 
 ENGINES = 4
 
@@ -57,6 +58,7 @@ def test_a_program_without_instructions_takes_no_time() -> None:
 
 def test_operators_of_a_program_add_up_to_its_latency() -> None:
     neff = add_relu()
-    wall = wall_ps_by_origin(neff.program, neff.device)
-    assert wall.sum() == time_program(neff.program, neff.device).total_ps
+    timing, dynamic, clock = clocked(neff.program, neff.device)
+    wall = wall_ps_by_origin(neff.program, dynamic, clock)
+    assert wall.sum() == timing.total_ps == time_program(neff.program, neff.device).total_ps
     assert all(wall > 0)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_neuron.cli import cached, cores, effort, host, log, precision, retired, source
-from tvm_neuron.cli.memory import return_freed_memory
+from tvm_neuron.cli.memory import return_freed_memory, seldom_collected
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.errors import OptionError, PlacementError
 from tvm_neuron.hw import load_device
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> None:
         raise OptionError("--compress: it is for a .neff; write one, --output FILE.neff, or leave the option out")
     if options.compress and options.enable_fast_loading_neuron_binaries:
         raise OptionError(f"--compress makes a .neff slower to load and {FAST_LOADING} quicker: leave one of them out")
-    with log.log("compile", options) as told:
+    with seldom_collected(), log.log("compile", options) as told:
         chosen = BuildOptions(
             must_compile=options.must_compile or is_neff,
             minimum_segment_size=options.minimum_segment_size,

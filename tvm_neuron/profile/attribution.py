@@ -8,24 +8,17 @@ the operator whose instruction starts next, and after the last one has started, 
 import numpy as np
 from numpy.typing import NDArray
 
-from tvm_neuron.hw import Device
 from tvm_neuron.isa import QUEUES
 from tvm_neuron.program import Program
-from tvm_neuron.program.dynamic import expand
-from tvm_neuron.sim.clock import run_clock
+from tvm_neuron.program.dynamic import Dynamic
+from tvm_neuron.sim.clock import Clock
 
 Ints = NDArray[np.int64]
 _PRIORITY = ("pe", "act", "pool", "dma")
 
 
-def wall_ps_by_origin(program: Program, device: Device) -> Ints:
-    """Picoseconds of each origin of `program`; their sum is the run's whole time.
-
-    Raises:
-        ProgramError: the program deadlocks.
-    """
-    dynamic = expand(program)
-    clock = run_clock(program, device, dynamic, [instruction.cost(device) for instruction in dynamic.statics])
+def wall_ps_by_origin(program: Program, dynamic: Dynamic, clock: Clock) -> Ints:
+    """Picoseconds of each origin of `program`, whose instructions ran by `clock`; their sum is the run's whole time."""
     engine_of = np.array([_PRIORITY.index(QUEUES[queue].rstrip("01234567")) for queue in range(len(QUEUES))])
     origin_of = np.array([instruction.origin for instruction in dynamic.statics], np.int64)
     owners = attribute(clock.start, clock.end, engine_of[dynamic.queue], origin_of[dynamic.number], clock.total)

@@ -5,7 +5,8 @@ from math import prod
 
 from tvm_neuron.neff import Neff
 from tvm_neuron.profile.attribution import wall_ps_by_origin
-from tvm_neuron.sim import Timing, roofline_ps, time_program
+from tvm_neuron.sim import Timing, roofline_ps
+from tvm_neuron.sim.timing import clocked
 
 _PS_PER_US = 1e6
 
@@ -32,7 +33,7 @@ def measure(neff: Neff) -> Measurement:
     Raises:
         ProgramError: it deadlocks.
     """
-    timing = time_program(neff.program, neff.device)
+    timing, dynamic, clock = clocked(neff.program, neff.device)
     dram_bytes = [0] * len(neff.program.origins)
     for counts, instruction in neff.program.instructions():
         dram_bytes[instruction.origin] += instruction.cost(neff.device).dram_bytes * prod(counts)
@@ -40,6 +41,6 @@ def measure(neff: Neff) -> Measurement:
         timing=timing,
         roofline_us=roofline_ps(timing, neff.program, neff.device) / _PS_PER_US,
         macs_at_peak_us=timing.macs / neff.device.peak_macs_per_second * 1e6,
-        wall_us=tuple(ps / _PS_PER_US for ps in wall_ps_by_origin(neff.program, neff.device).tolist()),
+        wall_us=tuple(ps / _PS_PER_US for ps in wall_ps_by_origin(neff.program, dynamic, clock).tolist()),
         dram_bytes=tuple(dram_bytes),
     )

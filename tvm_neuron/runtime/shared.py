@@ -65,11 +65,13 @@ def whole(data: bytes) -> bytes:
         NeffError: a weight is in no library that was opened.
     """
     parts, at = _parts(data)
+    if not at:
+        return data
     pieces: list[bytes | memoryview] = []
     for size, digest in parts:
         pieces += [data[at : at + size], _weight(digest).data]
         at += size
-    return b"".join([*pieces, data[at:]]) if parts else data[at:]
+    return b"".join([*pieces, data[at:]])
 
 
 def read(data: bytes) -> neff.Pipeline:

@@ -24,9 +24,19 @@ def time_program(program: Program, device: Device) -> Timing:
     Raises:
         ProgramError: the program deadlocks.
     """
+    return clocked(program, device)[0]
+
+
+def clocked(program: Program, device: Device) -> tuple[Timing, Dynamic, Clock]:
+    """The same with what it is made from: all instructions, and when each of them starts and ends.
+
+    Raises:
+        ProgramError: the program deadlocks.
+    """
     dynamic = expand(program)
     costs = [instruction.cost(device) for instruction in dynamic.statics]
-    return _summary(program, device, dynamic, costs, run_clock(program, device, dynamic, costs))
+    clock = run_clock(program, device, dynamic, costs)
+    return _summary(program, device, dynamic, costs, clock), dynamic, clock
 
 
 def trace_program(program: Program, device: Device) -> list[Event]:
@@ -87,7 +97,7 @@ def _origins(dynamic: Dynamic, clock: Clock) -> Mapping[int, OriginTiming]:
     np.maximum.at(end, origin, clock.end)
     return {
         number: OriginTiming(_by_engine(busy[number]), int(start[number]), int(end[number]))
-        for number in np.unique(origin).tolist()
+        for number in np.flatnonzero(np.bincount(origin)).tolist()
     }
 
 
