@@ -13,8 +13,8 @@ import onnx
 import tvm_neuron
 from benchmarks.row import Bar, Row
 from benchmarks.table import show
-from tests.codegen.transformers import Encoder
 from tests.models.zoo import NETWORKS
+from tests.models.zoo.encoders import bert, vit
 from tvm_neuron import relay
 from tvm_neuron.frontend.sample_models import light_network
 
@@ -31,12 +31,6 @@ class Goal:
     ratios: tuple[float | None, ...]
 
 
-def encoder(batch: int, is_large: bool = False) -> onnx.ModelProto:
-    """An encoder of BERT's size on 128 tokens, with ReLU and without embeddings."""
-    hidden, heads, layers = (1024, 16, 24) if is_large else (768, 12, 12)
-    return Encoder(hidden, heads, rows=128, layers=layers, batch=batch).model()
-
-
 GOALS = (
     Goal("resnet50", 1, partial(light_network, "resnet50"), (1.2, 2.5)),
     Goal("resnet50", 8, partial(light_network, "resnet50", batch=8), (1.4, 1.8)),
@@ -45,10 +39,11 @@ GOALS = (
     Goal("mobilenet_v2", 1, NETWORKS["mobilenet_v2"], (2.5, 3.5)),
     Goal("densenet121", 1, partial(light_network, "densenet121"), (2.5, 3.5)),
     Goal("efficientnet_b0", 1, NETWORKS["efficientnet_b0"], (2.5, 3.5)),
-    Goal("bert_base_encoder", 1, partial(encoder, 1), (1.05, 1.3)),
-    Goal("bert_base_encoder", 3, partial(encoder, 3), (1.1, 1.4)),
-    Goal("bert_base_encoder", 6, partial(encoder, 6), (1.2, 1.4)),
-    Goal("bert_large_encoder", 8, partial(encoder, 8, True), (1.2, 1.4)),
+    Goal("bert_base", 1, bert, (1.05, 1.3)),
+    Goal("bert_base", 3, partial(bert, 3), (1.1, 1.4)),
+    Goal("bert_base", 6, partial(bert, 6), (1.2, 1.4)),
+    Goal("bert_large", 8, partial(bert, 8, hidden=1024, heads=16, layers=24), (1.2, 1.4)),
+    Goal("vit_b16", 1, vit, (1.4, 1.8)),
     Goal("unet", 1, NETWORKS["unet"], (None, None)),
 )
 

@@ -12,8 +12,9 @@ from tvm import relax
 
 import tvm_neuron
 from tvm_neuron import relay
+from tvm_neuron.codegen.kernels.affine import as_scaled, fold_scale
 from tvm_neuron.codegen.kernels.functions import use_functions
-from tvm_neuron.schedule.expr import Apply, Axis, Expr, Load, Num
+from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -93,6 +94,25 @@ def test_several_operators_are_one_function(name: str) -> None:
     x = Load(Tensor("x", (), "float32"), ())
     kernel = Kernel((), Tensor("y", (), "float32"), (), Axis("p", 1), (), WRITTEN_OUT[name](x))
     assert use_functions(kernel).expr == Apply(name, (x,))
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["half_first", "half_last"])
+def test_gelu_of_a_sum_with_a_bias_is_one_function(before: bool) -> None:
+    """As every dense layer has it: the factor in front of erf has been taken into the bias."""
+    channel = Axis("p", 3)
+    bias = Tensor("bias", (3,), "float32", value=np.float32([0.5, -1.0, 0.0]))
+    x = call("add", Load(Tensor("x", (), "float32"), ()), Load(bias, (Index(channel),)))
+    halved = call("multiply", x, 0.5) if before else x
+    product = call("multiply", halved, gate("erf", call("divide", x, math.sqrt(2))))
+    kernel = Kernel(
+        (), Tensor("y", (3,), "float32"), (), channel, (), product if before else call("multiply", product, 0.5)
+    )
+    found = use_functions(fold_scale(kernel)).expr
+    assert isinstance(found, Apply)
+    assert found.op == "gelu"
+    scaled = as_scaled(found.args[0], channel)
+    assert scaled.scale == 1
+    np.testing.assert_array_equal(scaled.shift, [0.5, -1.0, 0.0])
 
 
 def test_what_only_looks_like_a_function_stays() -> None:

@@ -23,6 +23,17 @@ class Scaled:
     scale: Array
     shift: Array
 
+    def times(self, number: float) -> "Scaled":
+        """All of it multiplied by a number."""
+        return Scaled(self.inner, self.scale * number, self.shift * number)
+
+    def is_near(self, other: "Scaled", relative: float) -> bool:
+        """Whether it is the same but for relative errors of the constants."""
+        if self.inner != other.inner:
+            return False
+        pairs = ((self.scale, other.scale), (self.shift, other.shift))
+        return all(np.allclose(mine, others, rtol=relative, atol=0) for mine, others in pairs)
+
 
 def gather_constants(expr: Expr, channel: Axis) -> Expr:
     """The expression with every run of scales and shifts by constants as one multiply and one add at most.

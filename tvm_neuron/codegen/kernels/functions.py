@@ -3,7 +3,8 @@
 from dataclasses import replace
 from math import isclose, pi, prod, sqrt
 
-from tvm_neuron.schedule.expr import Apply, Expr, Num, rewrite_operations
+from tvm_neuron.codegen.kernels.affine import Scaled, as_scaled, emit_scaled
+from tvm_neuron.schedule.expr import Apply, Axis, Expr, Num, rewrite_operations
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.roles import factors
 
@@ -13,25 +14,26 @@ _NEAR = 1e-5  # relative: models hold such numbers in float32, or rounded to a f
 
 def use_functions(kernel: Kernel) -> Kernel:
     """The kernel with GELU (exact or by tanh), SiLU, softplus and Mish as one function each."""
-    return replace(kernel, expr=rewrite_operations(kernel.expr, _as_function))
+    return replace(kernel, expr=rewrite_operations(kernel.expr, lambda expr: _as_function(expr, kernel.channel)))
 
 
-def _as_function(expr: Apply) -> Expr:
+def _as_function(expr: Apply, channel: Axis) -> Expr:
     match expr:
         case Apply("log", (gate,)) if (inside := _after_one(gate, "exp")) is not None:
             return Apply("softplus", (inside,))
-    return _function(expr) if expr.op == "multiply" else expr
+    return _function(expr, channel) if expr.op == "multiply" else expr
 
 
-def _function(product: Expr) -> Expr:
+def _function(product: Expr, channel: Axis) -> Expr:
     """The product, which may be a function of one of its factors."""
     numbers = [part.value for part in factors(product) if isinstance(part, Num)]
     others = [part for part in factors(product) if not isinstance(part, Num)]
     if len(others) != 2:
         return product
     for x, gate in (others, reversed(others)):
-        if isclose(prod(numbers), 0.5, rel_tol=_NEAR) and _is_erf_gate(x, gate):
-            return Apply("gelu", (x,))
+        whole = as_scaled(x, channel).times(2 * prod(numbers))
+        if _is_erf_gate(whole, gate, channel):
+            return Apply("gelu", (emit_scaled(whole, channel),))
         if isclose(prod(numbers), 0.5, rel_tol=_NEAR) and _is_tanh_gate(x, gate):
             return Apply("gelu_tanh", (x,))
         if not numbers and gate == Apply("sigmoid", (x,)):
@@ -41,10 +43,10 @@ def _function(product: Expr) -> Expr:
     return product
 
 
-def _is_erf_gate(x: Expr, gate: Expr) -> bool:
-    """1 + erf(x / sqrt(2))."""
+def _is_erf_gate(x: Scaled, gate: Expr, channel: Axis) -> bool:
+    """1 + erf(x / sqrt(2)); a bias in x has been multiplied by its factor."""
     inside = _after_one(gate, "erf")
-    return inside is not None and _is_scaled(inside, sqrt(0.5), x)
+    return inside is not None and as_scaled(inside, channel).is_near(x.times(sqrt(0.5)), _NEAR)
 
 
 def _is_tanh_gate(x: Expr, gate: Expr) -> bool:
