@@ -86,3 +86,18 @@ def test_what_all_channels_share_is_brought_to_each_partition_once(mode: str) ->
         if isinstance(i, DmaCopy) and isinstance(i.source, DramTile) and i.source.dims[0] == (0, 128)
     ]
     assert spread == [()]
+
+
+def test_a_dense_layer_on_one_token_sums_over_all_partitions() -> None:
+    """Tokens lie on the partitions for the norm; the one that is read would keep a single row of the PE array busy."""
+    nodes = [
+        helper.make_node("LayerNormalization", ["x", "scale"], ["n"]),
+        helper.make_node("Gather", ["n", "first"], ["t"], axis=1),
+        helper.make_node("MatMul", ["t", "w"], ["y"]),
+    ]
+    weights = np.random.default_rng(7).standard_normal((256, 128)).astype(np.float32) / 16
+    known = {"scale": np.ones(256, np.float32), "first": np.int64(0), "w": weights}
+    actual, expected, told = _run(nodes, (2, 64, 256), known)
+    np.testing.assert_allclose(actual, expected, atol=0.06)  # sums of 256 products of bf16 operands
+    busy = next(queue.busy_us for queue in told.engines if queue.queue == "pe")
+    assert busy < 3  # by rows of a single partition each: 512 matmuls, 33 us

@@ -1,4 +1,4 @@
-"""Encoders of transformers as exporters write them: BERT over tokens, ViT over an image; GELU is written out with Erf."""
+"""Encoders of transformers as exporters write them: BERT over tokens, ViT over an image; GELU is made of Erf."""
 
 import math
 

@@ -85,10 +85,11 @@ class _Layout:
     def _lay_out_contraction(self, block: Block) -> Block:
         data = data_factor(block)
         assert data is not None
-        shape, here = data.tensor.shape, self.partition_of[data.tensor]
+        maps, here = linear_indices(data.indices) or (), self.partition_of[data.tensor]
         depth = _depth_dims(block, data)
-        longest = max(depth, key=lambda d: shape[d], default=here)
-        if here in depth and (shape[here] > 1 or shape[longest] == 1):
+        summed = {d: max((axis.extent for axis in maps[d].terms), default=1) for d in depth}
+        longest = max(depth, key=lambda d: (summed[d], data.tensor.shape[d]), default=here)
+        if here in depth and (summed[here] > 1 or summed[longest] == 1):
             return block
         return self.copies.along(block, data, longest) if depth else block
 
