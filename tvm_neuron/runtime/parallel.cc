@@ -1,8 +1,8 @@
 // Parallel loops of the CPU parts, in the place of TVM's: one pool of threads for the whole process.
 //
 // TVM gives every thread a fixed share and waits for all, so that one which can't begin, because its processor is busy,
-// holds up the loop; and each caller has a pool of its own, tied to the same processors. Generated code calls TVMBackendParallelLaunch of tvm/runtime/c_backend_api.h through a pointer that is
-// set when a library is loaded.
+// holds up the loop; and each caller has a pool of its own, tied to the same processors. Generated code calls
+// TVMBackendParallelLaunch of tvm/runtime/c_backend_api.h through a pointer that is set when a library is loaded.
 
 #include <tvm/ffi/c_api.h>
 #include <tvm/ffi/extra/c_env_api.h>
