@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from types import NoneType
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tvm_neuron.allocation.layouts import dram_strides
 from tvm_neuron.allocation.storage import InDram
 from tvm_neuron.codegen.emit.builder import Builder, Ring
@@ -16,8 +19,10 @@ from tvm_neuron.codegen.emit.movement import emit_movement
 from tvm_neuron.codegen.emit.positions import load_positions
 from tvm_neuron.codegen.emit.product import emit_product, emit_transposition
 from tvm_neuron.codegen.emit.vector import emit_vector
+from tvm_neuron.codegen.emit.vectors import Vectors
 from tvm_neuron.codegen.residents import Room
 from tvm_neuron.codegen.stage import Stage
+from tvm_neuron.codegen.zones import vector_columns
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
 from tvm_neuron.program import DramTensor, Node, Program
@@ -48,7 +53,8 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     zones = room.zones
     weights_at = zones.tensors_at + room.plan.extent_bytes
     builder = Builder(
-        device, 0, Ring(zones.resident_at, zones.resident_bytes), Ring(zones.scratch_at, zones.scratch_bytes),
+        device, Vectors(0, zones.vectors_columns, zones.vectors_in_turns, device.partitions),
+        Ring(zones.resident_at, zones.resident_bytes), Ring(zones.scratch_at, zones.scratch_bytes),
         Ring(zones.reduced_at, zones.reduced_bytes), Ring(zones.positions_at, zones.positions_bytes),
         Ring(weights_at, device.sbuf_bytes_per_partition - weights_at),
     )  # fmt: skip
@@ -63,12 +69,17 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
             if kernel.by_dma:
                 (emit_gather if isinstance(kernel.root, Gather) else emit_movement)(emitter, kernel)
             else:
+                table = builder.vectors.begin(vector_columns([kernel], stage.partition_of, device))
+                if table is not None:
+                    builder.emit(_load_vectors(builder, table, builder.vectors.table_at))
                 load_positions(emitter, kernel)
                 _EMIT[type(kernel.root)](emitter, kernel)
             for tensor in departures.get(number, ()):
                 _transfer(emitter, tensor, is_load=False)
         ends.append(len(builder.body))
-    vectors = _load_vectors(builder)
+    vectors: tuple[Node, ...] = ()
+    if builder.vectors.used and not zones.vectors_in_turns:
+        vectors = (_load_vectors(builder, builder.vectors.tables[0][:, : builder.vectors.used].copy(), 0),)
     once, always = (vectors, ()) if keep_weights else ((), vectors)
     program = Program(tuple(builder.tensors), tuple(builder.origins), (*always, *builder.body))
     nodes = tuple(tuple(builder.body[start:end]) for start, end in pairwise(ends))
@@ -122,12 +133,11 @@ def _dram_tensors(stage: Stage, room: Room, builder: Builder) -> tuple[dict[Tens
     return found, images
 
 
-def _load_vectors(builder: Builder) -> tuple[Node, ...]:
-    table = builder.vector_table()
+def _load_vectors(builder: Builder, table: NDArray[np.float32], at: int) -> DmaCopy:
+    """Columns to byte `at`; kernels still write into the table until all are emitted."""
     rows, columns = table.shape
-    if not columns:
-        return ()
-    index = builder.add_weight("vectors", table, "float32")
-    target = Tile("sbuf", "float32", Affine(), rows, Affine(), ((1, columns),))
+    index = builder.add_tensor(DramTensor("vectors", "weight", table.shape, "float32"))
+    builder.arrays[builder.tensors[index].name] = table
+    target = Tile("sbuf", "float32", Affine(), rows, Affine(at), ((1, columns),))
     source = DramTile(index, "float32", Affine(), ((columns, rows), (1, columns)))
-    return (DmaCopy(target=target, source=source, ring=LOAD_QUEUE),)
+    return DmaCopy(target=target, source=source, ring=LOAD_QUEUE)

@@ -6,6 +6,7 @@ from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.codegen.emit.emitter import partition_firsts
 from tvm_neuron.codegen.emit.positions import zone_bytes
 from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS, scratch_bytes
+from tvm_neuron.codegen.emit.vectors import LEAST_COLUMNS
 from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import loads
@@ -27,6 +28,8 @@ class Zones:
     positions_at: int
     positions_bytes: int
     tensors_at: int
+    vectors_columns: int  # of a table
+    vectors_in_turns: bool  # whether there are two of them, of more that come in turns
     tensors_bytes: int  # at most: what tensors leave is memory for weights, so that these come well before their use
 
 
@@ -38,7 +41,8 @@ def divide(
     Raises:
         CompileError: nothing is left for tensors.
     """
-    vectors = aligned(4 * _vector_columns(kernels, partition_of, device))
+    columns, in_turns = _vectors(kernels, partition_of, device)
+    vectors = aligned(4 * columns * (2 if in_turns else 1))
     reduced = 2 * 4 * MAX_TILE_ELEMS
     sizes = [vectors, resident_bytes, scratch_bytes(kernels, device), reduced, zone_bytes(kernels)]
     starts = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
@@ -50,11 +54,20 @@ def divide(
         )
     return Zones(
         starts[1], sizes[1], starts[2], sizes[2], starts[3], sizes[3], starts[4], sizes[4], starts[5],
-        device.sbuf_bytes_per_partition - least,
+        columns, in_turns, device.sbuf_bytes_per_partition - least,
     )  # fmt: skip
 
 
-def _vector_columns(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> int:
+def _vectors(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> tuple[int, bool]:
+    """How many columns a table of vectors has, and whether there are several tables that come in turns."""
+    every = vector_columns(kernels, partition_of, device)
+    if every <= 2 * LEAST_COLUMNS:
+        return every, False
+    most = max(LEAST_COLUMNS, *(vector_columns([kernel], partition_of, device) for kernel in kernels))
+    return (most, True) if 2 * most < every else (every, False)
+
+
+def vector_columns(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> int:
     """At least as many columns as the constants by channel take, whether operands are staged or not.
 
     Kernels in tiles have the same constants, which lie in SBUF once.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.allocation.layouts import ALIGNMENT_BYTES, aligned
+from tvm_neuron.codegen.emit.vectors import Vectors
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, Instruction, Tile, affine
 from tvm_neuron.isa.dtypes import DTYPES
@@ -53,7 +54,7 @@ class Builder:
     """What the emitters of all kernel families share."""
 
     def __init__(
-        self, device: Device, vectors_at: int, resident: Ring, scratch: Ring, reduced: Ring, positions: Ring,
+        self, device: Device, vectors: Vectors, resident: Ring, scratch: Ring, reduced: Ring, positions: Ring,
         weights: Ring,
     ) -> None:  # fmt: skip
         self.device = device
@@ -71,9 +72,7 @@ class Builder:
         self.prologue: list[Node] = []  # runs once, when the program is loaded
         self._levels: list[list[Node]] = [[]]
         self._psum_tiles = 0
-        self._vectors_at = vectors_at
-        self._columns: list[NDArray[Any]] = []
-        self._known: dict[tuple[int, int, int, int], int] = {}
+        self.vectors = vectors
 
     @property
     def body(self) -> list[Node]:
@@ -138,20 +137,9 @@ class Builder:
         return Tile("psum", "float32", Affine(), partitions, offset, dims)
 
     def vector(self, values: NDArray[Any], start: int, size: int, count: int, depth: int | None) -> Tile:
-        """[size, 1] float32 constants kept in SBUF: `values[start + 128 * i + p]` in iteration i of a loop."""
-        key = (id(values), start, size, count)
-        if key not in self._known:
-            self._known[key] = len(self._columns)
-            for i in range(count):
-                column = np.zeros(self.device.partitions, np.float32)
-                column[:size] = values[start + i * self.device.partitions :][:size]
-                self._columns.append(column)
-        at = self._vectors_at + 4 * self._known[key]
+        """[size, 1] float32 constants: `values[start + 128 * i + p]` in iteration i of a loop."""
+        at = self.vectors.find(values, start, size, count)
         return Tile("sbuf", "float32", Affine(), size, affine(at, [] if depth is None else [(depth, 4)]), ((1, 1),))
-
-    def vector_table(self) -> NDArray[Any]:
-        """All vectors as [partitions, columns] float32."""
-        return np.stack(self._columns, axis=1) if self._columns else np.zeros((self.device.partitions, 0), np.float32)
 
 
 class Scratch:
