@@ -70,6 +70,32 @@ def test_weights_come_once_for_all_tiles(tmp_path: Path) -> None:
     assert traffic["weight"] == sum(array.nbytes for array in tight.weights.values())
 
 
+def test_several_groups_of_tiles_leave_little_in_dram(tmp_path: Path) -> None:
+    """There is room for few rows of the image's size: what a group leaves behind lies in DRAM, nothing else."""
+    rng = np.random.default_rng(5)
+    sizes = {"w1": (32, 3), "w2": (32, 32), "w3": (48, 32), "w4": (32, 48), "w5": (8, 32)}
+    shapes = {name: (*channels, 3, 3) for name, channels in sizes.items()}
+    weights = {n: (rng.standard_normal(s) / np.sqrt(np.prod(s[1:]))).astype(np.float32) for n, s in shapes.items()}
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["c1"], **SAME),
+        helper.make_node("Relu", ["c1"], ["r1"]),
+        helper.make_node("Conv", ["r1", "w2"], ["c2"], strides=[2, 2], **SAME),
+        helper.make_node("Relu", ["c2"], ["r2"]),
+        helper.make_node("Conv", ["r2", "w3"], ["c3"], **SAME),
+        helper.make_node("Relu", ["c3"], ["r3"]),
+        helper.make_node("Conv", ["r3", "w4"], ["c4"], **SAME),
+        helper.make_node("Add", ["c4", "r2"], ["sum"]),
+        helper.make_node("Conv", ["sum", "w5"], ["y"], **SAME),
+    ]
+    model = make_model(nodes, {"x": (1, 3, 224, 224)}, ["y"], weights)
+    tight = compile_model(model, shrunk(tmp_path, "inf1", 20))
+    case = Case(model, random_inputs(model))
+    assert relative_error(run(tight, case.inputs)["y"], case.exact["y"]) < case.bounds["y"]
+    traffic = time_program(tight.program, tight.device).dram_bytes_by_kind
+    between = 2 * 32 * 112 * 112  # bytes of what is made at half the image's size
+    assert traffic["scratch"] < 3 * between  # one of them goes to DRAM and back; with none in tiles, all: 28 times
+
+
 def _stage() -> Stage:
     kernels, partition_of = make_kernels(graph_of(_hourglass()), load_rules(), load_device("inf1"))
     return Stage("hourglass", kernels, partition_of, choose_dtypes(kernels), {}, {})

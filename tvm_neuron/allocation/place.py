@@ -1,7 +1,9 @@
 """place: byte offsets for buffers with lifetimes, each at the lowest place free while it lives."""
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 
 
 @dataclass(frozen=True)
@@ -42,24 +44,34 @@ _ORDERS: tuple[Callable[[Buffer], tuple[int, int]], ...] = (
 )
 
 
+_STEPS = 32  # of a bucket: what may overlap a buffer is looked for in the buckets of its steps alone
+
+
 def _place_in_order(buffers: Iterable[Buffer], capacity: int) -> tuple[dict[object, int], Buffer | None]:
     """Each buffer at the lowest place that is free while it lives."""
-    placed: list[tuple[Buffer, int]] = []
+    offsets: dict[object, int] = {}
+    buckets: defaultdict[int, list[tuple[Buffer, int]]] = defaultdict(list)
     for buffer in buffers:
-        taken = sorted((at, at + other.size) for other, at in placed if other.overlaps(buffer))
+        here = [buckets[at] for at in range(buffer.first // _STEPS, buffer.last // _STEPS + 1)]
+        # what lies in several buckets comes several times, which does not matter
+        taken = sorted((at, at + other.size) for placed in here for other, at in placed if other.overlaps(buffer))
         offset = 0
         for start, end in taken:
             if start - offset >= buffer.size:
                 break
             offset = max(offset, end)
         if offset + buffer.size > capacity:
-            return {b.name: at for b, at in placed}, buffer
-        placed.append((buffer, offset))
-    return {b.name: at for b, at in placed}, None
+            return offsets, buffer
+        offsets[buffer.name] = offset
+        for placed in here:
+            placed.append((buffer, offset))
+    return offsets, None
 
 
 def peak_bytes(buffers: Iterable[Buffer]) -> int:
     """The most bytes of a partition that are alive at one step."""
-    every = list(buffers)
-    steps = {buffer.first for buffer in every}
-    return max((sum(b.size for b in every if b.first <= step <= b.last) for step in steps), default=0)
+    changes: Counter[int] = Counter()
+    for buffer in buffers:
+        changes[buffer.first] += buffer.size
+        changes[buffer.last + 1] -= buffer.size
+    return max(accumulate(changes[step] for step in sorted(changes)), default=0)

@@ -11,26 +11,38 @@ from tvm_neuron.codegen.tiles.group import group_of, stationary_bytes
 from tvm_neuron.codegen.tiles.rows import Group
 from tvm_neuron.codegen.tiles.unroll import Unrolled, unroll
 from tvm_neuron.codegen.tiles.usage import NEAR, Usage, usage
-from tvm_neuron.codegen.zones import divide
+from tvm_neuron.codegen.zones import Zones, divide
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.tensor import Tensor
 
-TILES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+TILES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 80, 104, 152)
 SHARES = (0.5, 0.35, 0.7, 1.0)  # of the memory for tensors that what a group leaves behind may take, best first
+MANY_TIMES = 16  # what there is for tensors: from there on longer tiles are of more use than more weights ahead
+LESS_FOR_WEIGHTS = 4  # 1 / this of SBUF, then
 MOST_KERNELS = 150  # of a group
 MOST_LOADED_AGAIN = 2  # times the ring of weights
 
 
 def tile_stage(stage: Stage, device: Device, share: float = 1.0) -> Stage:
     """The stage, its kernels in tiles around steps at which tensors take more than this share of what is for them."""
-    ring = stage.tuning.weights_bytes(device)
-    zones = divide(stage.kernels, stage.partition_of, device, 0, ring)
+    ring, zones = _division(stage, device)
+    most = max(usage(stage.kernels, stage.partition_of, stage.dtypes, stage.in_dram()).alive)
+    if most > MANY_TIMES * zones.tensors_bytes:
+        weights_share = max(stage.tuning.weights_share, LESS_FOR_WEIGHTS)
+        stage = replace(stage, tuning=replace(stage.tuning, weights_share=weights_share))
+        ring, zones = _division(stage, device)
     tiling = _Tiling(stage, int(share * zones.tensors_bytes), ring)
     tiling.run()
     return replace(
         stage, kernels=tiling.kernels, partition_of=tiling.partition_of, dtypes=tiling.dtypes,
         spilled=frozenset(tiling.spilled),
     )  # fmt: skip
+
+
+def _division(stage: Stage, device: Device) -> tuple[int, Zones]:
+    """The bytes of each partition for weights on their way, and what that leaves."""
+    ring = stage.tuning.weights_bytes(device)
+    return ring, divide(stage.kernels, stage.partition_of, device, 0, ring)
 
 
 class _Tiling:
@@ -69,12 +81,38 @@ class _Tiling:
             for first, end, spilled in order:
                 found = find(first, end, now, self.in_dram | spilled)
                 if found is not None:
-                    self.spilled |= spilled
-                    self.partition_of |= found.partition_of
-                    self.dtypes |= found.dtypes
-                    self.kernels = [*self.kernels[:first], *found.kernels, *self.kernels[end:]]
-                    return first if find == self._single_images else first + len(found.kernels)
+                    after = self._put(first, end, found, spilled)
+                    return first if find == self._single_images else after
+        for first, end, spilled in self._through_dram(step, at, now):
+            found = self._rows(first, end, now, self.in_dram | spilled)
+            if found is not None:
+                return self._put(first, end, found, spilled)
         return step + 1
+
+    def _put(self, first: int, end: int, found: Unrolled, spilled: set[Tensor]) -> int:
+        """Puts the tiles in the place of kernels; the step after them."""
+        self.spilled |= spilled
+        self.partition_of |= found.partition_of
+        self.dtypes |= found.dtypes
+        self.kernels = [*self.kernels[:first], *found.kernels, *self.kernels[end:]]
+        return first + len(found.kernels)
+
+    def _through_dram(self, step: int, at: int, now: Usage) -> Iterator[tuple[int, int, set[Tensor]]]:
+        """Groups around the step that leave all they make for others in DRAM; those that leave least there first."""
+        first = next((s for s in range(step, at - 1, -1) if self._crossing(s, now) <= self.capacity // 2), step)
+        found = []
+        for end in range(step + 1, min(len(self.kernels), step + MOST_KERNELS) + 1):
+            if self._weights_bytes(first, end) > self.weights_capacity:
+                break
+            made = {k.out for k in self.kernels[first:end]}
+            results = {t for t in made if t in now.sizes and now.life[t][1] >= end}
+            found.append((sum(now.sizes[t] for t in results), -end, results))
+        for _, end, results in sorted(found, key=lambda group: group[:2]):
+            yield first, -end, results
+
+    def _crossing(self, step: int, now: Usage) -> int:
+        """Bytes of each partition that are alive before and after the step; what is in DRAM is not."""
+        return sum(size for t, size in now.sizes.items() if now.life[t][0] < step <= now.life[t][1])
 
     def _ranges(self, step: int, at: int, now: Usage) -> Iterator[tuple[int, int, set[Tensor]]]:
         """Groups around the step, from where little is alive to where little is again; what goes to DRAM for that.
