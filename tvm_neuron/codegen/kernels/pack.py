@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from tvm_neuron.codegen.kernels.bring_in import Source, bring_in, source_of
+from tvm_neuron.codegen.kernels.pack_window import pack_window
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.kernel import Contraction, Kernel
@@ -28,7 +29,9 @@ def pack_depth(kernels: list[Kernel], partition_of: dict[Tensor, int], device: D
         if isinstance(root, Contraction) and root.weights.shape[0] <= FEW_CHANNELS:
             source = source_of(root.data, kernels)
             picked = _window_axis(root, partition_of[root.data], device)
-            if source is not None and picked is not None:
+            if source is not None:
+                packed = pack_window(kernel, root, source, partition_of, device)
+            if packed is None and source is not None and picked is not None:
                 packed = _pack(kernel, root, source, *picked, partition_of)
             if source is not None and packed is not None:
                 gone.update(source.made_by)

@@ -82,7 +82,7 @@ def _brought(
     found = {t for t in read if t in in_dram and t not in made and t in dims}
     for tensor in made - results:
         writers = [k for k in kernels if k.out is tensor]
-        sources = {t for k in writers for t in k.sources()}
+        sources = {t for k in writers for t in k.sources()} - {tensor}
         if sources and sources <= in_dram - made and all(k.by_dma or not any(k.sources()) for k in writers):
             found.add(tensor)
     return frozenset(found)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.tiles.group import group_of, stationary_bytes
 from tvm_neuron.codegen.tiles.rows import Group
-from tvm_neuron.codegen.tiles.unroll import Unrolled, unroll
+from tvm_neuron.codegen.tiles.unroll import Ahead, Unrolled, unroll
 from tvm_neuron.codegen.tiles.usage import NEAR, Usage, usage
 from tvm_neuron.codegen.zones import Zones, divide
 from tvm_neuron.hw import Device
@@ -145,7 +145,7 @@ class _Tiling:
         if group is None or self._weights_bytes(first, end) > MOST_LOADED_AGAIN * self.weights_capacity:
             return None
         images = min(tensor.shape[0] for tensor in group.results)
-        found = unroll(group, images, frozenset(in_dram & group.results), ahead=0)
+        found = unroll(group, images, frozenset(in_dram & group.results), Ahead.NONE)
         return found if self._peak(first, end, found, in_dram) < max(now.alive[first:end]) / 2 else None
 
     def _weights_bytes(self, first: int, end: int) -> int:
@@ -165,8 +165,8 @@ class _Tiling:
             return None
         most = min(tensor.shape[dim] for tensor in group.results)
         counts = [tiles for tiles in TILES if tiles <= most]
-        # What comes from DRAM is asked for a tile ahead; whole images may do without, their work is long enough.
-        for ahead in (1,) if dim else (1, 0):
+        # What comes from DRAM is asked for a tile ahead; whole images may do with less, their work is long enough.
+        for ahead in (Ahead.TILE,) if dim else Ahead:
             if self._if_fits(group, counts[-1], ahead, first, end, in_dram) is None:
                 continue
             found = (self._if_fits(group, tiles, ahead, first, end, in_dram) for tiles in counts)
@@ -174,7 +174,7 @@ class _Tiling:
         return None
 
     def _if_fits(
-        self, group: Group, tiles: int, ahead: int, first: int, end: int, in_dram: set[Tensor]
+        self, group: Group, tiles: int, ahead: Ahead, first: int, end: int, in_dram: set[Tensor]
     ) -> Unrolled | None:
         found = unroll(group, tiles, frozenset(in_dram & group.results), ahead)
         return found if self._peak(first, end, found, in_dram) <= self.capacity else None

@@ -3,7 +3,9 @@
 Rows are carried in a small tensor of their own, since a tile's tensors give their memory to others once it is done.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 from tvm_neuron.codegen.tiles.restrict import Rows, restrict
 from tvm_neuron.codegen.tiles.rows import Group, Held, channels, cut_of, rows_of
@@ -23,7 +25,15 @@ class Unrolled:
     dtypes: dict[Tensor, str] = field(default_factory=dict)
 
 
-def unroll(group: Group, tiles: int, in_dram: frozenset[Tensor], ahead: int = 1) -> Unrolled:
+class Ahead(Enum):
+    """When what a tile needs is asked for from DRAM; the earlier, the more of SBUF is held for it."""
+
+    TILE = "before the tile before it begins"
+    READ = "when the tile before it has read its own"
+    NONE = "when it begins"
+
+
+def unroll(group: Group, tiles: int, in_dram: frozenset[Tensor], ahead: Ahead = Ahead.TILE) -> Unrolled:
     """The group in so many tiles; results that are `in_dram` are stored there, whole rows at a time."""
     return _Unroll(group, rows_of(group, tiles), in_dram).run(ahead)
 
@@ -39,18 +49,24 @@ class _Unroll:
             self.writers.setdefault(kernel.out, []).append(kernel)
         self.origin = {tensor: kernels[0].origins[0] for tensor, kernels in self.writers.items()}
 
-    def run(self, ahead: int) -> Unrolled:
-        """All tiles; what comes from DRAM is asked for so many of them ahead."""
-        for tile in range(-ahead, len(self.rows)):
-            if tile + ahead < len(self.rows):
-                self._bring(tile + ahead)
-            if tile >= 0:
-                self._work(tile)
+    def run(self, ahead: Ahead) -> Unrolled:
+        """All tiles."""
+        readers = [n for n, k in enumerate(self.group.kernels) if not self.group.brought.isdisjoint(k.sources())]
+        last_read = max(readers, default=0)
+        for tile in range(len(self.rows)):
+            if ahead is Ahead.NONE or tile == 0:
+                self._bring(tile)
+            if ahead is Ahead.TILE:
+                self._bring(tile + 1)
+            self._work(tile, self.group.kernels[: last_read + 1])
+            if ahead is Ahead.READ:
+                self._bring(tile + 1)
+            self._work(tile, self.group.kernels[last_read + 1 :])
         return self.made
 
     def _bring(self, tile: int) -> None:
         group = self.group
-        for tensor in group.brought:
+        for tensor in group.brought if tile < len(self.rows) else ():
             held = self.rows[tile][tensor]
             if held.end == held.start:
                 continue
@@ -60,8 +76,8 @@ class _Unroll:
             for kernel in self.writers.get(tensor, ()):
                 self._restricted(kernel, tile, held)
 
-    def _work(self, tile: int) -> None:
-        for kernel in self.group.kernels:
+    def _work(self, tile: int, kernels: Sequence[Kernel]) -> None:
+        for kernel in kernels:
             if kernel.out in self.group.brought:
                 continue
             held = self.rows[tile].get(kernel.out)
