@@ -1,5 +1,6 @@
 """Networks whose tensors exceed SBUF run in tiles: the same outputs, little traffic, each row computed once."""
 
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from onnx import helper
 
 from tests.codegen.graphs import graph_of
+from tests.codegen.interpreter import run_kernels
 from tests.models.agreement import Case, random_inputs, relative_error
 from tests.onnx_models import make_model
 from tests.stages.networks import compile_model, run
@@ -17,7 +19,7 @@ from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.tiles.group import group_of
-from tvm_neuron.codegen.tiles.unroll import unroll
+from tvm_neuron.codegen.tiles.unroll import Ahead, unroll
 from tvm_neuron.hw import load_device
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.rule import load_rules
@@ -97,7 +99,8 @@ def test_several_groups_of_tiles_leave_little_in_dram(tmp_path: Path) -> None:
 
 
 def _stage() -> Stage:
-    kernels, partition_of = make_kernels(graph_of(_hourglass()), load_rules(), load_device("inf1"))
+    small = replace(load_device("inf1"), sbuf_bytes_per_partition=8 << 10)  # no packed image fits: they stay in rows
+    kernels, partition_of = make_kernels(graph_of(_hourglass()), load_rules(), small)
     return Stage("hourglass", kernels, partition_of, choose_dtypes(kernels), {}, {})
 
 
@@ -141,3 +144,37 @@ def test_what_reads_all_rows_is_not_cut() -> None:
     kernels, partition_of = make_kernels(graph_of(model), load_rules(), load_device("inf1"))
     stage = Stage("mean", kernels, partition_of, choose_dtypes(kernels), {}, {})
     assert group_of(tuple(kernels), 2, (), set(), stage.in_dram(), partition_of, stage.dtypes) is None
+
+
+@pytest.mark.parametrize("ahead", Ahead)
+def test_images_ahead_of_one_another_keep_the_meaning(ahead: Ahead) -> None:
+    graph = graph_of(_hourglass(batch=3, size=16))
+    inputs = {"x": np.random.default_rng(1).standard_normal((3, 3, 16, 16))}
+    kernels, partition_of = make_kernels(graph, load_rules(), load_device("inf2"))
+    stage = Stage("hourglass", kernels, partition_of, choose_dtypes(kernels), {}, {})
+    group = group_of(tuple(kernels), 0, (), set(), set(graph.inputs), partition_of, stage.dtypes)
+    assert group is not None
+    found = unroll(group, 3, frozenset(), ahead)
+    (y,) = graph.outputs
+    wanted = run_kernels(kernels, partition_of, graph, inputs)[y]
+    actual = run_kernels(found.kernels, partition_of | found.partition_of, graph, inputs)[y]
+    np.testing.assert_allclose(actual, wanted, rtol=1e-9, atol=1e-9)  # float64 both times
+
+
+def test_the_first_kernels_of_an_image_run_amid_the_work_on_the_one_before() -> None:
+    graph = graph_of(_hourglass(batch=3, size=16))
+    kernels, partition_of = make_kernels(graph, load_rules(), load_device("inf2"))
+    group = group_of(tuple(kernels), 0, (), set(), set(graph.inputs), partition_of, choose_dtypes(kernels))
+    assert group is not None
+    order = {ahead: _firsts_and_lasts(unroll(group, 3, frozenset(), ahead).kernels, kernels) for ahead in Ahead}
+    for ahead, found in order.items():
+        is_between = all(found[tile + 1][0] < found[tile][1] for tile in range(2))
+        assert is_between == (ahead in (Ahead.EARLY, Ahead.HALF, Ahead.LATE))
+
+
+def _firsts_and_lasts(found: list[Kernel], kernels: list[Kernel]) -> list[tuple[int, int]]:
+    """Where each image's first contraction and its last kernel are."""
+    first = next(k.origins[0] for k in kernels if isinstance(k.root, Contraction))
+    begins = [n for n, k in enumerate(found) if isinstance(k.root, Contraction) and k.origins[0] == first]
+    ends = [n for n, k in enumerate(found) if k.origins[0] == kernels[-1].origins[0] and k.root is not None]
+    return list(zip(begins, ends, strict=True))

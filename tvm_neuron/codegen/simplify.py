@@ -11,6 +11,7 @@ from tvm_neuron.codegen.kernels.fuse import fuse
 from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operands
 from tvm_neuron.codegen.kernels.pack import pack_depth
 from tvm_neuron.codegen.kernels.split_depth import split_depth
+from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.kernels.tables import move_tables
 from tvm_neuron.codegen.kernels.truths import simplify_truths
 from tvm_neuron.codegen.passes.after_moves import scale_after_moves
@@ -73,8 +74,10 @@ def make_kernels(
     kernels = [kernel if kernel.by_dma else _simplified(kernel) for kernel in kernels]
     kernels = move_tables(kernels, partition_of)
     kernels = choose_operands(kernels, precisions, device)
-    kernels = pack_depth(kernels, partition_of, device)
-    kernels = split_depth(kernels, partition_of, device, tuning.weights_bytes(device))
+    ring = tuning.weights_bytes(device)
+    dtypes = choose_dtypes(kernels, precisions)
+    kernels = pack_depth(kernels, partition_of, dtypes, device, device.sbuf_bytes_per_partition - ring)
+    kernels = split_depth(kernels, partition_of, device, ring)
     kernels = bounce_through_dram(kernels, partition_of)
     return separate_operands(kernels, partition_of, precisions), partition_of
 

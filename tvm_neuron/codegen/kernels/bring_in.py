@@ -65,7 +65,7 @@ def bring_in(
     found: list[Kernel] = []
     if source.fill is not None:
         inside[dim] = max(low for low, _ in valid), min(high for _, high in valid)
-        found += [_fill(packed, like, part, box, source.fill) for box in _border(packed.shape, part, inside)]
+        found += [fill(packed, like, part, box, source.fill) for box in _border(packed.shape, part, inside)]
     for w, (row, (low, high)) in enumerate(zip(rows, valid, strict=True)):
         axes = [Axis(f"d{d}", end - start) for d, (start, end) in enumerate(inside)]
         axes[part], axes[dim] = Axis("c", depth), Axis("r", high - low)
@@ -104,7 +104,8 @@ def _border(shape: Sequence[int], part: int, inside: list[tuple[int, int]]) -> l
     return found
 
 
-def _fill(packed: Tensor, like: Kernel, part: int, box: list[tuple[int, int]], value: Expr) -> Kernel:
+def fill(packed: Tensor, like: Kernel, part: int, box: Sequence[tuple[int, int]], value: Expr) -> Kernel:
+    """The kernel that writes a number into a box of a tensor."""
     axes = [Axis(f"d{d}", end - start) for d, (start, end) in enumerate(box)]
     out = tuple(Linear(start, _one(axis)) for (start, _), axis in zip(box, axes, strict=True))
     free = tuple(axis for d, axis in enumerate(axes) if d != part and axis.extent > 1)

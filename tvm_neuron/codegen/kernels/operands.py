@@ -90,7 +90,7 @@ def _needed_otherwise(kernels: list[Kernel], precisions: Precisions) -> dict[Ten
     multiplied: dict[Tensor, set[str]] = {}
     found: dict[Tensor, str] = {}
     for kernel in kernels:
-        read_else = set(kernel.sources())
+        read_else = set(kernel.sources()) - {kernel.out}  # what it moves within a tensor needs no dtype of its own
         if isinstance(kernel.root, Contraction | Product):
             read_else = {load.tensor for load in kernel.operand_loads()}
             for tensor in kernel.multiplied():

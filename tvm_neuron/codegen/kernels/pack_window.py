@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tvm_neuron.codegen.kernels.bring_in import Source, bring_in
+from tvm_neuron.codegen.kernels.bring_in import Source, bring_in, fill
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
 from tvm_neuron.isa.dtypes import size_bytes
@@ -21,7 +21,6 @@ from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.sim.clock import duration_ps
 
 _DIMS = 4  # images, channels, rows, columns
-_MOST_OF_SBUF = 2 / 3  # for an image's packed data and what is made of it; larger images run in tiles of rows
 
 
 @dataclass(frozen=True)
@@ -70,18 +69,20 @@ class _Window:
 
 
 def pack_window(
-    kernel: Kernel, root: Contraction, source: Source, partition_of: dict[Tensor, int], device: Device
+    kernel: Kernel, root: Contraction, source: Source, partition_of: dict[Tensor, int], room: int, device: Device
 ) -> list[Kernel] | None:
-    """The kernels that lay the data out, and the kernel on those; None where that can't be done, or not in SBUF."""
+    """The kernels that lay the data out, and the kernel on those; None where that can't be done.
+
+    That includes images of more than `room` bytes of each partition: they run in tiles of rows, which can't be had of
+    rows without gaps.
+    """
     window = _window(root, partition_of[root.data])
-    if window is None:
+    if window is None or window.depth > device.pe_rows:
         return None
-    shifts = range(1, max(1, device.pe_rows // window.depth) + 1)
+    shifts = range(1, device.pe_rows // window.depth + 1)
     window = min((replace(window, shifts=n) for n in shifts), key=lambda found: _time_ps(found, kernel, device))
     image = (window.row.extent + window.turns - 1) * window.pitch
-    made = window.row.extent * window.column.extent
-    most = _MOST_OF_SBUF * device.sbuf_bytes_per_partition
-    if window.depth > device.pe_rows or (image + made) * size_bytes(root.dtype) > most:
+    if image * size_bytes(root.dtype) > room:
         return None
     packed = Tensor(f"{root.data.name}.packed", (root.data.shape[0], window.depth, image), root.data.dtype)
     brought = _base(window, source, packed, kernel)
@@ -122,7 +123,7 @@ def _time_ps(window: _Window, kernel: Kernel, device: Device) -> tuple[int, int]
 
 
 def _base(window: _Window, source: Source, packed: Tensor, like: Kernel) -> list[Kernel] | None:
-    """The rows of a stride from DRAM, and the border, which is zero where nothing reads it."""
+    """The rows of a stride from DRAM, and the border; what nothing reads, as the end of copies, is zero too."""
     part = window.root.maps[2]
     image = Tensor(packed.name, (packed.shape[0], window.base, packed.shape[2] // window.pitch, window.pitch), "")
     rows = [Linear(part.const + w, {window.row: part.terms[window.row]}) for w in range(window.stride)]
@@ -130,7 +131,9 @@ def _base(window: _Window, source: Source, packed: Tensor, like: Kernel) -> list
     found = bring_in(filled, image, like, 1, 2, rows)
     if found is None:
         return None
-    return [replace(k, out=packed, out_maps=_flat(k.out_maps, window.pitch)) for k in found]
+    end = window.row.extent * window.pitch - (window.shifts - 1) * window.steps
+    rest = fill(packed, like, 1, [(0, packed.shape[0]), (0, window.depth), (end, packed.shape[2])], Num(0.0))
+    return [rest, *(replace(k, out=packed, out_maps=_flat(k.out_maps, window.pitch)) for k in found)]
 
 
 def _flat(maps: Sequence[Linear], pitch: int) -> tuple[Linear, ...]:
@@ -162,7 +165,9 @@ def _copy(packed: Tensor, like: Kernel, channels: int, to: int, by: int, count: 
 def _new_root(window: _Window, packed: Tensor) -> Contraction:
     """The contraction over the packed data: its channel is (shift, turn, row of the stride, channel)."""
     root = window.root
-    weights = np.moveaxis(root.weights, (1 + root.steps.index(window.rows), 1 + root.steps.index(window.columns)), (1, 2))
+    weights = np.moveaxis(
+        root.weights, (1 + root.steps.index(window.rows), 1 + root.steps.index(window.columns)), (1, 2)
+    )
     stride, turns, shifts, steps = window.stride, window.turns, window.shifts, window.steps
     padded = np.zeros((window.channels, turns * stride, shifts * steps, weights.shape[3]), weights.dtype)
     padded[:, : weights.shape[1], : weights.shape[2]] = weights

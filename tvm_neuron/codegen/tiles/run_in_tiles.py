@@ -19,6 +19,7 @@ TILES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 80, 104, 152)
 SHARES = (0.5, 0.35, 0.7, 1.0)  # of the memory for tensors that what a group leaves behind may take, best first
 MANY_TIMES = 16  # what there is for tensors: from there on longer tiles are of more use than more weights ahead
 LESS_FOR_WEIGHTS = 4  # 1 / this of SBUF, then
+_IMAGES_AHEAD = (Ahead.EARLY, Ahead.HALF, Ahead.LATE, Ahead.READ, Ahead.NONE)
 MOST_KERNELS = 150  # of a group
 MOST_LOADED_AGAIN = 2  # times the ring of weights
 
@@ -165,8 +166,8 @@ class _Tiling:
             return None
         most = min(tensor.shape[dim] for tensor in group.results)
         counts = [tiles for tiles in TILES if tiles <= most]
-        # What comes from DRAM is asked for a tile ahead; whole images may do with less, their work is long enough.
-        for ahead in (Ahead.TILE,) if dim else Ahead:
+        # What comes from DRAM is asked for a tile ahead; whole images do with less, their work is long enough.
+        for ahead in (Ahead.TILE,) if dim else _IMAGES_AHEAD:
             if self._if_fits(group, counts[-1], ahead, first, end, in_dram) is None:
                 continue
             found = (self._if_fits(group, tiles, ahead, first, end, in_dram) for tiles in counts)

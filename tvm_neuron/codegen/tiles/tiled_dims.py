@@ -38,6 +38,8 @@ def tiled_dims(
                     continue
                 if len(moved) > 1 or dims.setdefault(tensor, moved[0]) != moved[0]:
                     return None
+                if tensor is kernel.out and maps[moved[0]] != kernel.out_maps[moved[0]]:
+                    return None  # rows that it copies would be in another tile
                 if moved[0] == partition_of[tensor] or not _is_rising(maps[moved[0]], axes):
                     return None
     return dims

@@ -11,7 +11,7 @@ from tvm_neuron.codegen.tiles.restrict import Rows, restrict
 from tvm_neuron.codegen.tiles.rows import Group, Held, channels, cut_of, rows_of
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Axis, Load
-from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.kernel import Kernel, Reduction
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -26,11 +26,23 @@ class Unrolled:
 
 
 class Ahead(Enum):
-    """When what a tile needs is asked for from DRAM; the earlier, the more of SBUF is held for it."""
+    """When what a tile needs is asked for from DRAM; the earlier, the more of SBUF is held for it.
 
-    TILE = "before the tile before it begins"
-    READ = "when the tile before it has read its own"
-    NONE = "when it begins"
+    Where the value is below 1, the tile's first kernels run after this share of the work of the tile before it, so that
+    engines which the first ones keep waiting have other work.
+    """
+
+    TILE = "before the tile before it begins", 1.0
+    EARLY = "when the tile before it has read its own", 0.25
+    HALF = "when the tile before it has read its own", 0.5
+    LATE = "when the tile before it has read its own", 0.75
+    READ = "when the tile before it has read its own", 1.0
+    NONE = "when it begins", 1.0
+
+    @property
+    def before_next(self) -> float:
+        """Share of a tile's work, but for its first kernels, that comes before the first kernels of the next."""
+        return self.value[1]
 
 
 def unroll(group: Group, tiles: int, in_dram: frozenset[Tensor], ahead: Ahead = Ahead.TILE) -> Unrolled:
@@ -51,18 +63,33 @@ class _Unroll:
 
     def run(self, ahead: Ahead) -> Unrolled:
         """All tiles."""
-        readers = [n for n, k in enumerate(self.group.kernels) if not self.group.brought.isdisjoint(k.sources())]
-        last_read = max(readers, default=0)
+        kernels = self.group.kernels
+        head = self._head()
+        begin = head + int((len(kernels) - head) * ahead.before_next)
         for tile in range(len(self.rows)):
-            if ahead is Ahead.NONE or tile == 0:
+            if tile == 0 or ahead is Ahead.NONE:
                 self._bring(tile)
-            if ahead is Ahead.TILE:
+            if tile == 0 or begin == len(kernels):
+                if ahead is Ahead.TILE:
+                    self._bring(tile + 1)
+                self._work(tile, kernels[:head])
+            if ahead not in (Ahead.NONE, Ahead.TILE):
                 self._bring(tile + 1)
-            self._work(tile, self.group.kernels[: last_read + 1])
-            if ahead is Ahead.READ:
-                self._bring(tile + 1)
-            self._work(tile, self.group.kernels[last_read + 1 :])
+            self._work(tile, kernels[head:begin])
+            if begin < len(kernels) and tile + 1 < len(self.rows):
+                self._work(tile + 1, kernels[:head])
+            self._work(tile, kernels[begin:])
         return self.made
+
+    def _head(self) -> int:
+        """How many kernels there are up to the last that reads what comes from DRAM, and the PE array's next work."""
+        kernels = self.group.kernels
+        found = 1 + max(
+            (n for n, k in enumerate(kernels) if not self.group.brought.isdisjoint(k.sources())), default=-1
+        )
+        while found < len(kernels) and isinstance(kernels[found].root, Reduction | None):
+            found += 1
+        return found
 
     def _bring(self, tile: int) -> None:
         group = self.group

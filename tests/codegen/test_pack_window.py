@@ -1,0 +1,83 @@
+"""Convolutions of few channels read their window's rows and columns at once: few matmuls, each row from DRAM once."""
+
+from dataclasses import replace
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from tests.codegen.graphs import graph_of
+from tests.models.agreement import Case, random_inputs, relative_error
+from tests.onnx_models import make_model
+from tests.stages.networks import compile_model, run
+from tvm_neuron.codegen.simplify import make_kernels
+from tvm_neuron.hw import Device, load_device
+from tvm_neuron.schedule.kernel import Contraction, Kernel
+from tvm_neuron.schedule.rule import load_rules
+from tvm_neuron.sim import time_program
+
+
+def _model(
+    kernel: tuple[int, int], stride: int = 1, pads: int = 0, channels: int = 3, size: int = 23, batch: int = 1
+) -> onnx.ModelProto:
+    weights = np.random.default_rng(3).standard_normal((24, channels, *kernel)).astype(np.float32)
+    node = helper.make_node("Conv", ["x", "w"], ["y"], strides=[stride, stride], pads=[pads] * 4)
+    return make_model([node], {"x": (batch, channels, size, size + 4)}, ["y"], {"w": weights / weights[0].size ** 0.5})
+
+
+def _convolution(model: onnx.ModelProto, device: Device) -> Kernel:
+    kernels, _ = make_kernels(graph_of(model), load_rules(), device)
+    return next(kernel for kernel in kernels if isinstance(kernel.root, Contraction))
+
+
+@pytest.mark.parametrize("mode", ["nest", "strict"])
+@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "pads", "channels", "batch"),
+    [
+        ((7, 7), 2, 3, 3, 1),
+        ((7, 7), 2, 3, 3, 3),
+        ((3, 3), 2, 1, 3, 2),
+        ((3, 3), 1, 1, 3, 1),
+        ((3, 3), 1, 0, 3, 1),  # no border
+        ((2, 5), 3, 2, 1, 1),  # a stride longer than the window
+        ((11, 11), 4, 2, 3, 1),
+        ((5, 2), 1, 4, 16, 1),  # no room for a second column
+        ((4, 3), 2, 5, 2, 1),  # borders beyond the window
+    ],
+)
+def test_as_onnxruntime(
+    kernel: tuple[int, int], stride: int, pads: int, channels: int, batch: int, chip: str, mode: str
+) -> None:
+    model = _model(kernel, stride, pads, channels, batch=batch)
+    case = Case(model, random_inputs(model))
+    found = run(compile_model(model, f"neuron/{chip}"), case.inputs, mode)["y"]
+    assert relative_error(found, case.exact["y"]) < case.bounds["y"]
+
+
+def test_a_window_of_7_by_7_takes_two_matmuls() -> None:
+    root = _convolution(_model((7, 7), 2, 3, size=224), load_device("inf2")).root
+    assert isinstance(root, Contraction)
+    assert root.weights.shape == (3 * 8 * 4, 2, 24)  # rows to a multiple of the stride, every second column
+    assert np.count_nonzero(root.weights) == 3 * 7 * 7 * 24
+
+
+def test_a_window_of_3_by_3_takes_one_matmul() -> None:
+    root = _convolution(_model((3, 3), 1, 1, size=64), load_device("inf2")).root
+    assert isinstance(root, Contraction)
+    assert root.weights.shape == (27, 24)
+
+
+def test_rows_come_from_dram_once() -> None:
+    model = _model((7, 7), 2, 3, size=64)
+    compiled = compile_model(model, "neuron/inf2")
+    traffic = time_program(compiled.program, compiled.device).dram_bytes_by_kind
+    assert traffic["input"] == 3 * 64 * 68 * 4
+
+
+def test_images_that_run_in_tiles_of_rows_are_packed_by_rows_alone() -> None:
+    small = replace(load_device("inf2"), sbuf_bytes_per_partition=4 << 10)
+    root = _convolution(_model((7, 7), 2, 3, size=64), small).root
+    assert isinstance(root, Contraction)
+    assert root.weights.shape == (3 * 7, 7, 24)
