@@ -17,23 +17,48 @@ Array = NDArray[Any]
 Values = dict[AnyTile, Array]
 
 
-def execute(statement: Statement, memory: Memory, indices: Sequence[int], axes: Sequence[Axis], values: Values) -> None:
-    """Runs `statement` for all iterations of `axes`, which start at `indices`; private values are kept in `values`."""
-    instruction = statement.instruction
-    sources = [_read(operand, statement, memory, indices, axes, values) for operand in statement.operands]
-    if statement.is_update:
-        fresh = statement.first is not None and not any(indices[loop] for loop in statement.first)
-        old = None if fresh else _old(statement, memory, indices, axes, values)
-        summed = tuple(place for place, axis in enumerate(axes) if axis.depth in statement.summed)
-        result = instruction.accumulate(old, summed, *_every_turn(sources, summed, axes))
-    else:
-        result = instruction.compute(*sources)
-    if statement.is_private:
-        values[statement.tile] = _kept(rounded(result, statement.target.dtype), statement, sources)
-    elif statement.target.dtype.kind in "iu":
-        look(memory, statement.target, indices, axes)[...] = rounded(result, statement.target.dtype)
-    else:  # rounds as `rounded` does, and spares a copy
-        assign(look(memory, statement.target, indices, axes), result)
+class Bound:
+    """A statement in all iterations of `axes`, which start at `indices`, with what it reads and writes looked up."""
+
+    __slots__ = ("axes", "is_fresh", "sources", "statement", "summed", "target")
+
+    def __init__(self, statement: Statement, memory: Memory, indices: Sequence[int], axes: Sequence[Axis]) -> None:
+        self.statement = statement
+        self.axes = axes
+        self.summed = tuple(place for place, axis in enumerate(axes) if axis.depth in statement.summed)
+        self.is_fresh = statement.first is not None and not any(indices[loop] for loop in statement.first)
+        self.sources = [_look_up(operand, statement, memory, indices, axes) for operand in statement.operands]
+        self.target = None if statement.is_private else look(memory, statement.target, indices, axes)
+
+    def run(self, values: Values) -> None:
+        """Does what the instruction does to memory; private values are kept in `values`."""
+        statement, instruction = self.statement, self.statement.instruction
+        sources = [
+            _read(operand, found, statement, len(self.axes), values)
+            for operand, found in zip(statement.operands, self.sources, strict=True)
+        ]
+        if statement.is_update:
+            old = None if self.is_fresh else self._old(values)
+            result = instruction.accumulate(old, self.summed, *_every_turn(sources, self.summed, self.axes))
+        else:
+            result = instruction.compute(*sources)
+        if self.target is None:
+            values[statement.tile] = _kept(rounded(result, statement.target.dtype), statement, sources)
+        elif statement.target.dtype.kind in "iu":
+            self.target[...] = rounded(result, statement.target.dtype)
+        else:  # rounds as `rounded` does, and spares a copy
+            assign(self.target, result)
+
+    def _old(self, values: Values) -> Array:
+        if self.target is None:
+            statement = self.statement
+            return _padded(values[statement.tile], len(self.axes), len(statement.target.shape))
+        return self.target.astype(np.float32, copy=False)
+
+
+def execute(statement: Statement, memory: Memory, indices: Sequence[int]) -> None:
+    """Runs `statement` once, in the iteration `indices`."""
+    Bound(statement, memory, indices, ()).run({})
 
 
 def rounded(values: Array, dtype: np.dtype) -> Array:
@@ -54,26 +79,30 @@ def look(memory: Memory, access: Access, indices: Sequence[int], axes: Sequence[
     return memory.view(access, access.address(indices), lead)
 
 
-def _read(
-    operand: Operand, statement: Statement, memory: Memory, indices: Sequence[int], axes: Sequence[Axis], values: Values
-) -> Array:
+def _look_up(
+    operand: Operand, statement: Statement, memory: Memory, indices: Sequence[int], axes: Sequence[Axis]
+) -> Array | None:
+    """What the operand reads: an immediate or a view of memory; None where it is a private value."""
     if operand.tile is None or operand.access is None:
         return np.float32(operand.value)  # type: ignore[return-value]
     if operand.is_private:
-        found = _padded(values[operand.tile], len(axes), len(operand.access.shape))
-    else:
-        found = look(memory, operand.access, indices, axes)
-    if not statement.raw:
-        found = as_float32(found)
-    if operand.is_scalar:  # [P, 1] against [P, *free]
-        found = found.reshape(*found.shape[: len(axes) + 1], *(1 for _ in statement.target.shape[1:]))
-    return found
+        return None
+    return _aligned(look(memory, operand.access, indices, axes), operand, statement, len(axes))
 
 
-def _old(statement: Statement, memory: Memory, indices: Sequence[int], axes: Sequence[Axis], values: Values) -> Array:
-    if statement.is_private:
-        return _padded(values[statement.tile], len(axes), len(statement.target.shape))
-    return look(memory, statement.target, indices, axes).astype(np.float32, copy=False)
+def _read(operand: Operand, found: Array | None, statement: Statement, lead: int, values: Values) -> Array:
+    if found is None:
+        assert operand.tile is not None and operand.access is not None  # noqa: PT018
+        found = _padded(values[operand.tile], lead, len(operand.access.shape))
+        found = _aligned(found, operand, statement, lead)
+    return found if statement.raw or operand.tile is None else as_float32(found)
+
+
+def _aligned(found: Array, operand: Operand, statement: Statement, lead: int) -> Array:
+    """A scalar of each partition with the axes of what it meets: [P, 1] against [P, *free]."""
+    if not operand.is_scalar:
+        return found
+    return found.reshape(*found.shape[: lead + 1], *(1 for _ in statement.target.shape[1:]))
 
 
 def _padded(value: Array, lead: int, rank: int) -> Array:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tvm_neuron.program import Loop, Node
 from tvm_neuron.sim.access import Access
-from tvm_neuron.sim.execute import execute, look
+from tvm_neuron.sim.execute import Bound, look
 from tvm_neuron.sim.legal import settle
 from tvm_neuron.sim.memory import Memory
 from tvm_neuron.sim.statement import AnyTile, Axis, Statement, make_statement
@@ -27,18 +27,30 @@ class Nest:
     axis: Axis
     stored: list[Statement] = field(default_factory=list)  # whose private tiles are read outside this nest
     piece: int = 0  # iterations of the outermost loop that are run at once
+    pieces: dict[int, list[Bound]] = field(default_factory=dict, repr=False)  # by where they start
 
     def run(self, memory: Memory, outer: Sequence[int]) -> None:
         """Runs every iteration; `outer` are the indices of the loops around the nest."""
         for start in range(0, self.axis.count, self.piece):
             values: dict[AnyTile, NDArray[Any]] = {}
-            for statement in self.statements:
-                axes = self._axes(statement.axes, start)
-                execute(statement, memory, (*outer, start, *(0 for _ in axes[1:])), axes, values)
+            for bound in self._bound(memory, outer, start):
+                bound.run(values)
             for statement in self.stored:
                 axes = self._axes(statement.lead, start)
                 indices = (*outer, start, *(0 for _ in statement.counts[len(outer) + 1 :]))
                 _store(statement.target, values[statement.tile], memory, indices, axes)
+
+    def _bound(self, memory: Memory, outer: Sequence[int], start: int) -> list[Bound]:
+        """The statements in the piece from `start` on; kept for further runs where no loop is around the nest."""
+        found = self.pieces.get(start)
+        if found is None:
+            found = []
+            for statement in self.statements:
+                axes = self._axes(statement.axes, start)
+                found.append(Bound(statement, memory, (*outer, start, *(0 for _ in axes[1:])), axes))
+            if not outer:
+                self.pieces[start] = found
+        return found
 
     def _axes(self, axes: tuple[Axis, ...], start: int) -> tuple[Axis, ...]:
         """`axes` with the outermost one cut to the piece from `start` on."""

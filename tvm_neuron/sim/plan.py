@@ -19,7 +19,7 @@ class Leaf:
 
     def run(self, memory: Memory, outer: Sequence[int]) -> None:
         """Runs it in the iteration `outer`."""
-        execute(self.statement, memory, outer, (), {})
+        execute(self.statement, memory, outer)
 
 
 @dataclass(slots=True)

@@ -57,7 +57,7 @@ class Streams:
     def run_one(self, queue: int) -> None:
         """Runs the queue's next instruction."""
         row = self.streams[queue][self.done[queue]]
-        execute(self.statements[self.number[row]], self.memory, self.index[row], (), {})
+        execute(self.statements[self.number[row]], self.memory, self.index[row])
         self.done[queue] += 1
 
     def name_next(self, queue: int) -> str:
