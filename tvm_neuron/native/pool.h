@@ -44,7 +44,7 @@ class Pool {
   }
 
  private:
-  static constexpr int kLooksBeforeSleep = 100;
+  static constexpr int kLooksBeforeSleep = 1000;
 
   struct Loop {
     std::function<void(int)> task;
