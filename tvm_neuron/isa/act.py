@@ -1,5 +1,7 @@
 """The ACT (scalar) engine: a function of each element, scaled and shifted on the way in."""
 
+import numpy as np
+
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
 from tvm_neuron.isa.functions import ACTIVATION, ACTIVATION_NAMES
@@ -23,7 +25,8 @@ class Activation(Instruction, opcode=0x20, engine="act", mnemonic="activation"):
 
     def compute(self, *sources: Array) -> Array:
         source, scale, bias = sources
-        return ACTIVATION[self.function](source * scale + bias)
+        scaled = source if isinstance(scale, np.float32) and scale == 1 else source * scale  # the same, without a pass
+        return ACTIVATION[self.function](scaled + bias)
 
     def cost(self, device: Device) -> Cost:
         busy = elementwise_cycles(device, self.result.free_elems, self.source, self.result)

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "pool.h"
@@ -68,11 +69,7 @@ constexpr int64_t kElemsOfPiece = 1 << 15;  // takes some 10 microseconds
 constexpr int64_t kPiecesPerThread = 2;
 
 // The axes with the smallest steps of the target innermost, joined where one goes on where another ends.
-std::vector<Axis> Simplify(int rank, const int64_t* shape, const int64_t* target, const int64_t* source) {
-  std::vector<Axis> axes;
-  for (int i = 0; i < rank; ++i) {
-    if (shape[i] > 1) axes.push_back({shape[i], target[i], source[i]});
-  }
+std::vector<Axis> Simplify(std::vector<Axis> axes) {
   std::stable_sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return a.target > b.target; });
   std::vector<Axis> joined;
   for (const Axis& axis : axes) {
@@ -89,11 +86,21 @@ std::vector<Axis> Simplify(int rank, const int64_t* shape, const int64_t* target
 
 }  // namespace
 
-// target[...] = source for arrays of `shape`; steps in bytes, is_bfloat16 instead of float32. The two share no byte.
-extern "C" __attribute__((visibility("default"))) void tvm_neuron_assign(
-    char* target, int target_is_bfloat16, const int64_t* target_steps, const char* source, int source_is_bfloat16,
-    const int64_t* source_steps, int rank, const int64_t* shape) {
-  std::vector<Axis> axes = Simplify(rank, shape, target_steps, source_steps);
+// target[...] = source; is_bfloat16 instead of float32. `sizes` are the shape and the steps in bytes of the target, then
+// those of the source. The two share no byte. Returns 0, and does nothing, where the source can't be repeated to the
+// target's shape.
+extern "C" __attribute__((visibility("default"))) int tvm_neuron_assign(
+    char* target, int target_is_bfloat16, int rank, const char* source, int source_is_bfloat16, int source_rank,
+    const int64_t* sizes) {
+  const int64_t *shape = sizes, *steps = shape + rank, *source_shape = steps + rank;
+  const int64_t* source_steps = source_shape + source_rank;
+  std::vector<Axis> all;
+  for (int i = 0, missing = rank - source_rank; i < rank; ++i) {
+    int64_t count = i < missing ? 1 : source_shape[i - missing];
+    if (count != 1 && count != shape[i]) return 0;
+    if (shape[i] > 1) all.push_back({shape[i], steps[i], count == 1 ? 0 : source_steps[i - missing]});
+  }
+  std::vector<Axis> axes = Simplify(std::move(all));
   Copy copy = kCopies[target_is_bfloat16][source_is_bfloat16];
   int64_t elems = 1;
   for (const Axis& axis : axes) elems *= axis.count;
@@ -104,11 +111,15 @@ extern "C" __attribute__((visibility("default"))) void tvm_neuron_assign(
   const Axis whole = *longest;
   tvm_neuron::Pool& pool = tvm_neuron::Pool::Get();
   int64_t most = std::min({elems / kElemsOfPiece, whole.count, kPiecesPerThread * pool.threads()});
-  if (pool.threads() == 1 || most < 2) return copy(target, source, axes.data(), axes.size());
+  if (pool.threads() == 1 || most < 2) {
+    copy(target, source, axes.data(), axes.size());
+    return 1;
+  }
   pool.Run(static_cast<int>(most), [&](int piece) {
     int64_t start = whole.count * piece / most;
     std::vector<Axis> mine = axes;
     mine[shared].count = whole.count * (piece + 1) / most - start;
     copy(target + start * whole.target, source + start * whole.source, mine.data(), mine.size());
   });
+  return 1;
 }

@@ -11,7 +11,7 @@ from tvm_neuron.native.library import native
 
 Array = NDArray[Any]
 _IS_BFLOAT16 = {np.dtype(np.float32): 0, np.dtype(ml_dtypes.bfloat16): 1}
-_FEW_ELEMS = 2048  # NumPy has copied these before a call has begun
+_FEW_ELEMS = 8192  # NumPy has copied these before a call has begun
 
 
 def assign(target: Array, source: Array) -> None:
@@ -21,18 +21,14 @@ def assign(target: Array, source: Array) -> None:
     """
     library = native()
     kinds = _IS_BFLOAT16.get(target.dtype), _IS_BFLOAT16.get(source.dtype)
-    shape, missing = target.shape, target.ndim - source.ndim
-    fits = missing >= 0 and all(map(_fits, source.shape, shape[missing:]))  # NumPy says what is wrong otherwise
-    if library is None or target.size < _FEW_ELEMS or None in kinds or not fits or np.may_share_memory(target, source):
+    is_few = target.size < _FEW_ELEMS or source.ndim > target.ndim
+    if library is None or is_few or None in kinds or np.may_share_memory(target, source):
         target[...] = source
         return
-    steps = [step if count > 1 else 0 for count, step in zip(source.shape, source.strides, strict=True)]
-    sizes = ctypes.c_int64 * len(shape)
-    library.tvm_neuron_assign(
-        *(target.ctypes.data, kinds[0], sizes(*target.strides), source.ctypes.data, kinds[1]),
-        *(sizes(*(0 for _ in range(missing)), *steps), len(shape), sizes(*shape)),
-    )
-
-
-def _fits(count: int, wanted: int) -> bool:
-    return count in (1, wanted)
+    sizes = (*target.shape, *target.strides, *source.shape, *source.strides)
+    is_done = library.tvm_neuron_assign(
+        target.ctypes.data, kinds[0], target.ndim, source.ctypes.data, kinds[1], source.ndim,
+        (ctypes.c_int64 * len(sizes))(*sizes),
+    )  # fmt: skip
+    if not is_done:
+        target[...] = source  # says what is wrong with the shapes

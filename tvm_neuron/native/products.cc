@@ -36,8 +36,8 @@ int64_t Edge(int64_t size, int64_t piece, int64_t pieces) {
 }  // namespace
 
 // total[batch, m, n] = (fresh ? 0 : total) + left[0].T @ right[0] + left[batch].T @ right[batch] + ..., in this order;
-// left and right hold matrices [k, m] and [k, n] in `rank` axes of these counts.
-extern "C" __attribute__((visibility("default"))) void tvm_neuron_add_products(
+// left and right hold matrices [k, m] and [k, n] in `rank` axes of these counts. Returns 1.
+extern "C" __attribute__((visibility("default"))) int tvm_neuron_add_products(
     Gemm gemm, float* total, int64_t batch, int64_t m, int64_t n, int64_t k, int rank, const int64_t* counts,
     const char* left_data, const int64_t* left_steps, int64_t left_row, const char* right_data,
     const int64_t* right_steps, int64_t right_row, int fresh) {
@@ -56,11 +56,15 @@ extern "C" __attribute__((visibility("default"))) void tvm_neuron_add_products(
   tvm_neuron::Pool& pool = tvm_neuron::Pool::Get();
   int64_t longest = batch > 1 ? batch : std::max(m, n) / kEdge;
   int64_t pieces = std::min({count * m * n * k / kProductsOfPiece, longest, kPiecesPerThread * pool.threads()});
-  if (pool.threads() == 1 || pieces < 2) return part(0, batch, 0, m, 0, n);
+  if (pool.threads() == 1 || pieces < 2) {
+    part(0, batch, 0, m, 0, n);
+    return 1;
+  }
   pool.Run(static_cast<int>(pieces), [&](int piece) {
     if (batch > 1) return part(batch * piece / pieces, batch * (piece + 1) / pieces, 0, m, 0, n);
     int64_t start = Edge(std::max(m, n), piece, pieces), end = Edge(std::max(m, n), piece + 1, pieces);
     if (n >= m) part(0, 1, 0, m, start, end - start);
     else part(0, 1, start, end - start, 0, n);
   });
+  return 1;
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from tvm_neuron.native import assign
 from tvm_neuron.program import Loop, Node
 from tvm_neuron.sim.access import Access
 from tvm_neuron.sim.execute import Bound, look
@@ -100,7 +101,7 @@ def _piece(nest: Nest, depth: int) -> int:
 def _store(access: Access, value: NDArray[Any], memory: Memory, indices: Sequence[int], axes: Sequence[Axis]) -> None:
     """Leaves in memory what running the iterations one by one would have left there."""
     if access.is_injective({axis.depth: axis.count for axis in axes}):
-        look(memory, access, indices, axes)[...] = value
+        assign(look(memory, access, indices, axes), value)
         return
     # The last value at each address. Loops that don't move it count with their last iteration only.
     turns = [range(a.count) if access.moves(a.depth) else range(a.count - 1, a.count) for a in axes]
@@ -114,4 +115,4 @@ def _store(access: Access, value: NDArray[Any], memory: Memory, indices: Sequenc
         last[address] = turn
     for address, turn in last.items():
         place = tuple(index if size > 1 else 0 for index, size in zip(turn, value.shape, strict=False))
-        memory.view(access, address)[...] = value[place]
+        assign(memory.view(access, address), value[place])
