@@ -40,8 +40,8 @@ class Bucket:
         return shape[1:] == compiled[1:]
 
     def fits(self, arrays: Mapping[str, np.ndarray]) -> bool:
-        """Whether all inputs have the compiled shapes."""
-        return all(arrays[info.name].shape == info.shape for info in self.inputs)
+        """Whether all inputs are there and have the compiled shapes."""
+        return all(info.name in arrays and arrays[info.name].shape == info.shape for info in self.inputs)
 
     def run(self, values: Tensors) -> list[tvm.runtime.Tensor]:
         """The outputs for inputs of the compiled shapes."""

@@ -69,10 +69,10 @@ class Executor:
 
     def _run(self) -> list[tvm.runtime.Tensor]:
         arrays = {name: as_numpy(value) for name, value in self._values.items()}
-        check_inputs(self._shaped(arrays), arrays)
         exact = next((bucket for bucket in self._buckets if bucket.fits(arrays)), None)
         if exact is not None:
             return exact.run(self._values)
+        check_inputs(self._shaped(arrays), arrays)
         able = [each for each in self._buckets if all(each.takes(name, array.shape) for name, array in arrays.items())]
         if not able:
             given = ", ".join(f"'{name}' {list(array.shape)}" for name, array in arrays.items())
