@@ -76,7 +76,7 @@ setup(
         ),
         Extension(
             "tvm_neuron.native.libneuron_native",
-            ["tvm_neuron/native/assign.cc", "tvm_neuron/native/products.cc"],
+            ["tvm_neuron/native/assign.cc", "tvm_neuron/native/native.cc", "tvm_neuron/native/products.cc"],
             depends=["tvm_neuron/native/pool.h"],
             extra_compile_args=["-std=c++17", "-O3", "-fvisibility=hidden", "-g0"],
         ),

@@ -17,7 +17,7 @@ def as_bits(array: np.ndarray) -> np.ndarray:
 
 
 def test_the_library_is_built() -> None:
-    assert native() is not None
+    assert native() is not None, "build it: make venv, or python setup.py build_ext --inplace"
 
 
 @settings(deadline=None)

@@ -2,7 +2,7 @@
 
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
-from tvm_neuron.isa.functions import ACTIVATION, ACTIVATION_NAMES, affine
+from tvm_neuron.isa.functions import ACTIVATION, ACTIVATION_NAMES, scaled
 from tvm_neuron.isa.instruction import Array, Instruction
 from tvm_neuron.isa.limits import elementwise_cycles, need_same_shape
 from tvm_neuron.isa.operand import choice, reads, scalar, writes
@@ -23,7 +23,7 @@ class Activation(Instruction, opcode=0x20, engine="act", mnemonic="activation"):
 
     def compute(self, *sources: Array) -> Array:
         source, scale, bias = sources
-        return ACTIVATION[self.function](affine(source, scale, bias))
+        return ACTIVATION[self.function](scaled(source, scale, bias))
 
     def cost(self, device: Device) -> Cost:
         busy = elementwise_cycles(device, self.result.free_elems, self.source, self.result)

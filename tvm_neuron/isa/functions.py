@@ -61,10 +61,10 @@ def reduced(op: str, source: Array, axes: int) -> Array:
     return REDUCE[op](np.ascontiguousarray(source, np.float32).reshape(*kept, -1), axis=-1)
 
 
-def affine(x: Array, scale: Array, bias: Array) -> Array:
+def scaled(x: Array, scale: Array, bias: Array) -> Array:
     """x * scale + bias; a scale of one takes no pass over the values."""
-    scaled = x if scale.ndim == 0 and scale == 1 else x * scale
-    found: Array = scaled + bias
+    product = x if scale.ndim == 0 and scale == 1 else x * scale
+    found: Array = product + bias
     return found
 
 

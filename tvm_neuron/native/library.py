@@ -4,6 +4,7 @@ import ctypes
 from functools import cache
 from pathlib import Path
 
+_INTERFACE = 2  # of the functions below, as in native.cc; counts up when one changes
 _LIBRARY = Path(__file__).parent / "libneuron_native.so"
 _SIZE, _PLACE, _INT = ctypes.c_int64, ctypes.c_void_p, ctypes.c_int
 _SIGNATURES = {
@@ -18,10 +19,14 @@ _SIGNATURES = {
 
 @cache
 def native() -> ctypes.CDLL | None:
-    """The library, or None where it was not built; the interpreter runs other threads during its functions."""
-    if not _LIBRARY.exists():
+    """The library, or None where it was not built, or from other sources than these.
+
+    The interpreter runs other threads during its functions.
+    """
+    library = ctypes.CDLL(str(_LIBRARY)) if _LIBRARY.exists() else None
+    interface = getattr(library, "tvm_neuron_native_interface", None)
+    if library is None or interface is None or interface() != _INTERFACE:
         return None
-    library = ctypes.CDLL(str(_LIBRARY))
     for name, arguments in _SIGNATURES.items():
         function = getattr(library, name)
         function.argtypes, function.restype = arguments, _INT
