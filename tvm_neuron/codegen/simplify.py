@@ -11,6 +11,7 @@ from tvm_neuron.codegen.kernels.fuse import fuse
 from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operands
 from tvm_neuron.codegen.kernels.pack import pack_depth
 from tvm_neuron.codegen.kernels.split_depth import split_depth
+from tvm_neuron.codegen.kernels.start_early import start_early
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.kernels.tables import move_tables
 from tvm_neuron.codegen.kernels.truths import simplify_truths
@@ -79,7 +80,8 @@ def make_kernels(
     kernels = pack_depth(kernels, partition_of, dtypes, device, device.sbuf_bytes_per_partition - ring)
     kernels = split_depth(kernels, partition_of, device, ring)
     kernels = bounce_through_dram(kernels, partition_of)
-    return separate_operands(kernels, partition_of, precisions), partition_of
+    kernels = separate_operands(kernels, partition_of, precisions)
+    return start_early(kernels, partition_of), partition_of
 
 
 def _simplified(kernel: Kernel) -> Kernel:

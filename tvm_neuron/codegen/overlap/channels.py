@@ -14,21 +14,22 @@ from tvm_neuron.schedule.tiling import PARTITIONS
 def cut_channels(kernel: Kernel, count: int) -> Iterator[Kernel]:
     """The kernel in `count` parts at most, of whole chunks of partitions each; as it is where that can't be had."""
     chunks, rest = divmod(kernel.channel.extent, PARTITIONS)
-    if not isinstance(kernel.root, Contraction) or rest or min(count, chunks) < 2 or not _is_plain(kernel):
+    if not isinstance(kernel.root, Contraction) or rest or min(count, chunks) < 2 or not has_plain_constants(kernel):
         yield kernel
         return
     size = -(-chunks // count) * PARTITIONS
     for low in range(0, kernel.channel.extent, size):
-        yield _part(kernel, kernel.root, low, min(size, kernel.channel.extent - low))
+        yield channels_of(kernel, low, min(size, kernel.channel.extent - low))
 
 
-def _is_plain(kernel: Kernel) -> bool:
+def has_plain_constants(kernel: Kernel) -> bool:
     """Whether constants along the channels are vectors over just these."""
     constants = [load for load in loads(kernel.expr) if load.tensor.value is not None]
     return all(load.indices == (Index(kernel.channel),) for load in constants if kernel.channel in set(axes_of(load)))
 
 
-def _part(kernel: Kernel, root: Contraction, low: int, count: int) -> Kernel:
+def channels_of(kernel: Kernel, low: int, count: int) -> Kernel:
+    """A contraction or plain arithmetic over `count` of its output channels from `low` on; constants are plain."""
     channel = Axis(kernel.channel.name, count)
 
     def moved(found: Linear) -> Linear:
@@ -47,7 +48,8 @@ def _part(kernel: Kernel, root: Contraction, low: int, count: int) -> Kernel:
         vector = Tensor(part.tensor.name, (count,), part.tensor.dtype, value=value[low : low + count])
         return Load(vector, (Index(channel),))
 
-    weights = root.weights[..., low : low + count]
     maps = tuple(map(moved, kernel.out_maps))
-    root = replace(root, weights=weights)
+    root = kernel.root
+    if isinstance(root, Contraction):
+        root = replace(root, weights=root.weights[..., low : low + count])
     return replace(kernel, channel=channel, out_maps=maps, expr=rewrite(kernel.expr, leaf), root=root)
