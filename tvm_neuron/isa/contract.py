@@ -13,7 +13,7 @@ from tvm_neuron.isa.matrices import packed, window
 
 Array = NDArray[Any]
 # Operands of summed steps that are converted in one go: what the host's second cache holds.
-_GROUP_BYTES = 1 << 20
+_GROUP_BYTES = 2 << 20
 
 
 def contract(stationary: Array, moving: Array, summed: tuple[int, ...], old: Array | None = None) -> Array:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tvm_neuron.program import Loop, Node
-from tvm_neuron.sim.execute import execute
+from tvm_neuron.sim.execute import Bound
 from tvm_neuron.sim.memory import Memory
 from tvm_neuron.sim.nest import Nest, make_nest
 from tvm_neuron.sim.region import Region, make_region
@@ -16,10 +16,14 @@ class Leaf:
     """One instruction on its own."""
 
     statement: Statement
+    bound: Bound | None = None  # kept for further runs where no loop is around it
 
     def run(self, memory: Memory, outer: Sequence[int]) -> None:
         """Runs it in the iteration `outer`."""
-        execute(self.statement, memory, outer)
+        bound = self.bound or Bound(self.statement, memory, outer, ())
+        if not outer:
+            self.bound = bound
+        bound.run({})
 
 
 @dataclass(slots=True)
