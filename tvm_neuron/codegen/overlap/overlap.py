@@ -6,7 +6,7 @@ from dataclasses import replace
 from tvm_neuron.allocation.regions import source_maps
 from tvm_neuron.codegen.emit.positions import positional
 from tvm_neuron.codegen.overlap.channels import cut_channels
-from tvm_neuron.codegen.overlap.order import orders_of_need
+from tvm_neuron.codegen.overlap.order import WINDOW, orders_of_need
 from tvm_neuron.codegen.overlap.part import Part, find_dependences
 from tvm_neuron.codegen.overlap.work import load_ps, work_of
 from tvm_neuron.codegen.stage import Stage
@@ -24,6 +24,7 @@ from tvm_neuron.sim.clock import duration_ps
 RING_SHARE = 0.8  # of the ring of weights; some is lost where it starts again
 LEAST_RING = 8  # 1 / this of SBUF for weights, at least
 PIECE_CYCLES = 4000  # of the PE array, about; other work finds its place between two pieces of a contraction
+TURNS = (1, 2, 4)  # of the batch, each of which loads the weights again: as few as leave tensors in SBUF
 MOST_PARTS = 6  # of a batch: more of them overlap little better, and take longer to compile
 
 
@@ -35,13 +36,26 @@ def overlap_batch(stage: Stage, device: Device) -> Stage | None:
     batch = _batch(stage.kernels)
     if batch < 2:
         return None
+    found = (_overlapped(stage, device, batch, -(-batch // turns)) for turns in TURNS if turns < batch)
+    return next((stage for stage in found if stage is not None), None)
+
+
+def _overlapped(stage: Stage, device: Device, batch: int, turn: int) -> Stage | None:
+    """The stage for `turn` of the batch at a time, the whole network for these before the next; None if it can't be."""
     room = divide(stage.kernels, stage.partition_of, device, 0, 0).tensors_bytes
-    weights_bytes = int(RING_SHARE * (room - _most_alive(stage)))
+    weights_bytes = int(RING_SHARE * (room - _most_alive(stage) * turn // batch))
     if weights_bytes <= 0:
         return None
-    size = -(-batch // MOST_PARTS)
+    size = min(-(-batch // MOST_PARTS), turn)
     cut = replace(stage, kernels=[part for k in stage.kernels for part in _pieces(k, batch, size, device)])
-    parts, partition_of, dtypes = in_parts(cut, batch, size, weights_bytes, device)
+    axes = {
+        k: axis
+        for k in cut.kernels
+        if (axis := _batch_axis(k, batch)) and _weights(k) <= weights_bytes and (turn < batch or not _brings_in(k))
+    }
+    if turn < batch and not _are_apart(cut.kernels, axes):
+        return None
+    parts, partition_of, dtypes = in_parts(cut, axes, batch, turn, size, device)
     find_dependences(parts, partition_of)
     # Tensors get all the room that they need: weights fit into the rest.
     tuning = replace(stage.tuning, weights_share=LEAST_RING)
@@ -54,10 +68,12 @@ def overlap_batch(stage: Stage, device: Device) -> Stage | None:
 
 
 def in_parts(
-    stage: Stage, batch: int, size: int, weights_bytes: int, device: Device
+    stage: Stage, axes: Mapping[Kernel, Axis], batch: int, turn: int, size: int, device: Device
 ) -> tuple[list[Part], dict[Tensor, int], dict[Tensor, str]]:
-    """The kernels for `size` of the batch at a time; the partition dimensions and dtypes of their tensors."""
-    axes = {k: axis for k in stage.kernels if (axis := _batch_axis(k, batch)) and _weights(k) <= weights_bytes}
+    """The kernels for `size` of the batch at a time, `turn` of it before the next; with their tensors' layouts, dtypes.
+
+    Those without an axis of the batch come once, in the first turn.
+    """
     partition_of, dtypes = dict(stage.partition_of), dict(stage.dtypes)
     alone = _cut_tensors(stage, axes)
     held: dict[int, dict[Tensor, Rows]] = {}
@@ -66,15 +82,27 @@ def in_parts(
         partition_of |= {rows.tensor: partition_of[tensor] for tensor, rows in held[low].items()}
         dtypes |= {rows.tensor: dtypes[tensor] for tensor, rows in held[low].items()}
     parts: list[Part] = []
-    for number, kernel in enumerate(stage.kernels):
-        if kernel not in axes:
-            parts.append(Part(kernel, number, 0, work_of(kernel, device), load_ps=load_ps(kernel, device)))
-            continue
-        for low, places in held.items():
-            piece = restrict(kernel, axes[kernel], low, min(low + size, batch), places)
-            work = work_of(piece, device)
-            parts.append(Part(piece, number, low, work, _weights(kernel), load_ps(kernel, device)))
+    for first in range(0, batch, turn):
+        # So far from the turn before that they don't overlap: tensors of both would find no room.
+        for number, kernel in enumerate(stage.kernels, first // turn * (len(stage.kernels) + WINDOW)):
+            if kernel not in axes and first == 0:
+                parts.append(Part(kernel, number, 0, work_of(kernel, device), load_ps=load_ps(kernel, device)))
+            for low in range(first, min(first + turn, batch), size) if kernel in axes else ():
+                piece = restrict(kernel, axes[kernel], low, min(low + size, batch), held[low])
+                work = work_of(piece, device)
+                parts.append(Part(piece, number, low, work, _weights(kernel), load_ps(kernel, device)))
     return parts, partition_of, dtypes
+
+
+def _brings_in(kernel: Kernel) -> bool:
+    """Whether it reads from DRAM: parts of that would queue behind the weights that are loaded from the start."""
+    return any(tensor.kind != "temp" for tensor in kernel.sources()) or any(positional(kernel))
+
+
+def _are_apart(kernels: Sequence[Kernel], axes: Mapping[Kernel, Axis]) -> bool:
+    """Whether what is done once for all of the batch needs nothing that is done in turns."""
+    made = {kernel.out for kernel in axes}
+    return all(kernel in axes or made.isdisjoint(kernel.sources()) for kernel in kernels)
 
 
 def _most_alive(stage: Stage) -> int:
@@ -98,12 +126,7 @@ def _batch(kernels: Sequence[Kernel]) -> int:
 
 
 def _batch_axis(kernel: Kernel, batch: int) -> Axis | None:
-    """The free axis that runs over the first dimension of what the kernel makes.
-
-    None where it reads from DRAM: parts of that would queue behind the weights that are loaded from the start.
-    """
-    if any(tensor.kind != "temp" for tensor in kernel.sources()) or any(positional(kernel)):
-        return None
+    """The free axis that runs over the first dimension of what the kernel makes."""
     first = kernel.out_maps[0] if kernel.out_maps else None
     if kernel.by_dma or first is None or first.const or len(first.terms) != 1:
         return None
