@@ -15,7 +15,7 @@ def add_arguments(parser: argparse._ArgumentGroup) -> None:
     parser.add_argument(
         "--host-cpu", default="baseline", metavar="LEVEL",
         help=f"instructions that CPU parts may use: {', '.join(LEVELS)}, or native, the highest this machine has; "
-        "without it they run on every processor of this architecture",
+        "without it they run on every processor of this architecture, and use AVX2 where it is there",
     )  # fmt: skip
 
 

@@ -31,9 +31,10 @@ class BuildOptions:
     keeps every part of at least so many operators on the NeuronCore and moves smaller ones beside CPU operators to the
     CPU; without it, parts between CPU operators are weighed by the time they gain. `on_cpu` are patterns over
     operators' names: what fits stays on the CPU. `host_cpu` says which instructions the CPU parts may use: `baseline`,
-    what every processor of the architecture has, a level `x86-64-v2`, `-v3` or `-v4`, or `native`, the highest level
-    of this machine; a library refuses to run where they are missing. `on_stage` is called with the name of each stage
-    as it begins.
+    what every processor of the architecture has (and for x86-64, where much is computed, those of `x86-64-v3` where
+    the processor that runs it has them), a level `x86-64-v2`, `-v3` or `-v4`, or `native`, the highest level of this
+    machine; a library refuses to run where they are missing. `on_stage` is called with the name of each stage as it
+    begins.
 
     `pipeline_cores` cuts each subgraph over so many cores, which work on consecutive inputs at the same time; there,
     weights stay in SBUF between runs as far as they fit. `instance` names the machine whose links between chips count
