@@ -9,8 +9,9 @@
 
 #include "pool.h"
 
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
-#define VECTORS __attribute__((target_clones("default", "avx2", "arch=skylake-avx512")))  // chosen when the library is loaded
+// Copies for several processors, of which one is chosen when the library is loaded.
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__)
+#define VECTORS __attribute__((target_clones("default", "avx2", "arch=skylake-avx512")))
 #else
 #define VECTORS
 #endif
