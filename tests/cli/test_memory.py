@@ -54,3 +54,18 @@ def test_cycles_are_looked_for_seldom_and_then_as_before() -> None:
         gc.callbacks.pop()
     assert (gc.get_threshold(), gc.get_freeze_count()) == before
     assert len(kept) == 50_000
+
+
+@pytest.mark.parametrize(("first", "told"), [("", "found"), ("end_quickly(); end_quickly()", "")])
+def test_cycles_are_not_looked_for_when_the_process_ends(first: str, told: str) -> None:
+    code = f"""
+from tvm_neuron.cli.memory import end_quickly
+{first}
+class Cycle:
+    def __del__(self):
+        print("found")
+cycle = Cycle()
+cycle.itself = cycle
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == told

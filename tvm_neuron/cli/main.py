@@ -15,6 +15,7 @@ import shtab
 from tvm_neuron import neff
 from tvm_neuron.cli import check_model, disassemble, explain, info, list_operators, replay, report, run, throughput
 from tvm_neuron.cli import compile as compile_command
+from tvm_neuron.cli.memory import end_quickly
 from tvm_neuron.errors import InternalError, NeuronError
 from tvm_neuron.runtime import VERSION
 
@@ -37,6 +38,7 @@ completion of words by the shell: eval "$(neuron-cc --print-completion bash)" (o
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line; returns its exit code."""
+    end_quickly()
     words = list(sys.argv[1:] if arguments is None else arguments)
     options = _parser().parse_args(words)
     try:

@@ -4,6 +4,8 @@ import struct
 
 from tvm_neuron.errors import NeffError
 
+_ONE_BYTE = [bytes([value]) for value in range(0x80)]  # most numbers of a program are that small
+
 
 class Writer:
     """Collects little-endian fields."""
@@ -13,6 +15,9 @@ class Writer:
 
     def uint(self, value: int) -> None:
         """An unsigned number of up to 64 bits, seven bits a byte (LEB128)."""
+        if 0 <= value < len(_ONE_BYTE):
+            self.parts.append(_ONE_BYTE[value])
+            return
         out = bytearray()
         while value > 0x7F:
             out.append(value & 0x7F | 0x80)

@@ -1,6 +1,7 @@
 """State: what one import knows so far; the graph's inputs and outputs, and how results get their names."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -42,9 +43,11 @@ class State:
 def bind_initializers(state: State, graph: onnx.GraphProto, stored: Stored) -> None:
     """Those that a node reads or that are outputs; the values of those `stored` are not in the graph."""
     read = read_names(graph.node) | {output.name for output in graph.output}
-    for number, proto in enumerate(graph.initializer):
-        if proto.name in read:
-            array = stored[number]() if number in stored else numpy_helper.to_array(proto)
+    wanted = [(number, proto) for number, proto in enumerate(graph.initializer) if proto.name in read]
+    with ThreadPoolExecutor() as pool:
+        reading = {number: pool.submit(stored[number]) for number, _ in wanted if number in stored}
+        for number, proto in wanted:
+            array = reading[number].result() if number in reading else numpy_helper.to_array(proto)
             bind_array(state, proto.name, array, is_weight=True)
 
 
