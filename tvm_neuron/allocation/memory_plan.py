@@ -115,7 +115,7 @@ def _place_apart(buffers: list[Buffer], capacity: int) -> tuple[dict[object, int
 def _buffers(kernels: list[Kernel], plan: MemoryPlan, strip_bytes: int) -> list[Buffer]:
     life: dict[Tensor, tuple[int, int]] = {}
     for step, kernel in enumerate(kernels):
-        for tensor in (kernel.out, *kernel.sources()):
+        for tensor in kernel.tensors:
             life[tensor] = (life.get(tensor, (step, step))[0], step)
     buffers = [
         Buffer(tensor, bytes_on_chip(plan.dtypes[tensor], plan.partition_of[tensor], tensor.shape), *span)

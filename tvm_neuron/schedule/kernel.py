@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from numpy.typing import NDArray
@@ -95,6 +96,11 @@ class Kernel:
     expr: Expr
     root: Root | None = None
     by_dma: bool = False
+
+    @cached_property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensor that it writes and every run-time tensor that it reads, each once."""
+        return tuple(dict.fromkeys((self.out, *self.sources())))
 
     def operand_loads(self) -> Iterator[Load]:
         """Loads of the expression from tensors that are known only at run time."""

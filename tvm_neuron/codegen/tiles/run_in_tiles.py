@@ -10,7 +10,7 @@ from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.tiles.group import group_of, stationary_bytes
 from tvm_neuron.codegen.tiles.rows import Group
 from tvm_neuron.codegen.tiles.unroll import Ahead, Unrolled, unroll
-from tvm_neuron.codegen.tiles.usage import NEAR, Usage, usage
+from tvm_neuron.codegen.tiles.usage import NEAR, Usage, usage, worth_spilling
 from tvm_neuron.codegen.zones import Zones, divide
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.tensor import Tensor
@@ -21,6 +21,7 @@ MANY_TIMES = 16  # what there is for tensors: from there on longer tiles are of 
 LESS_FOR_WEIGHTS = 4  # 1 / this of SBUF, then
 _IMAGES_AHEAD = (Ahead.EARLY, Ahead.HALF, Ahead.LATE, Ahead.READ, Ahead.NONE)
 MOST_KERNELS = 150  # of a group
+SAMPLE = 4  # tiles
 MOST_LOADED_AGAIN = 2  # times the ring of weights
 
 
@@ -131,7 +132,7 @@ class _Tiling:
                 first = next((s for s in range(step, at - 1, -1) if least[s] <= most), None)
                 if first is not None and end is not None and (first, end, near) not in tried:
                     tried.add((first, end, near))
-                    yield first, end, _spilled(idle[end], now, end, most)
+                    yield first, end, worth_spilling(idle[end], now, end, most)
 
     def _images(self, first: int, end: int, now: Usage, in_dram: set[Tensor]) -> Unrolled | None:
         return self._unrolled(first, end, 0, now, in_dram)
@@ -177,7 +178,12 @@ class _Tiling:
     def _if_fits(
         self, group: Group, tiles: int, ahead: Ahead, first: int, end: int, in_dram: set[Tensor]
     ) -> Unrolled | None:
-        found = unroll(group, tiles, frozenset(in_dram & group.results), ahead)
+        stored = frozenset(in_dram & group.results)
+        if tiles > SAMPLE:  # a few tiles take no more than all do, and tell most of what does not fit
+            some = unroll(group, tiles, stored, ahead, SAMPLE)
+            if self._peak(first, end, some, in_dram) > self.capacity:
+                return None
+        found = unroll(group, tiles, stored, ahead)
         return found if self._peak(first, end, found, in_dram) <= self.capacity else None
 
     def _peak(self, first: int, end: int, found: Unrolled, in_dram: set[Tensor]) -> int:
@@ -185,15 +191,3 @@ class _Tiling:
         kernels = [*self.kernels[:first], *found.kernels, *self.kernels[end:]]
         now = usage(kernels, self.partition_of | found.partition_of, self.dtypes | found.dtypes, in_dram)
         return max(now.alive[first : first + len(found.kernels)])
-
-
-def _spilled(idle: list[Tensor], now: Usage, end: int, most: float) -> set[Tensor]:
-    """The largest of the idle tensors, until the others leave enough room."""
-    found: set[Tensor] = set()
-    crossing = now.crossing[end]
-    for tensor in idle:
-        if crossing <= most:
-            break
-        found.add(tensor)
-        crossing -= now.sizes[tensor]
-    return found

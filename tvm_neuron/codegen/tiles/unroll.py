@@ -45,9 +45,14 @@ class Ahead(Enum):
         return self.value[1]
 
 
-def unroll(group: Group, tiles: int, in_dram: frozenset[Tensor], ahead: Ahead = Ahead.TILE) -> Unrolled:
-    """The group in so many tiles; results that are `in_dram` are stored there, whole rows at a time."""
-    return _Unroll(group, rows_of(group, tiles), in_dram).run(ahead)
+def unroll(
+    group: Group, tiles: int, in_dram: frozenset[Tensor], ahead: Ahead = Ahead.TILE, most: int | None = None
+) -> Unrolled:
+    """The group in so many tiles, or the first `most` of them.
+
+    Results that are `in_dram` are stored there, whole rows at a time.
+    """
+    return _Unroll(group, rows_of(group, tiles), in_dram).run(ahead, tiles if most is None else min(most, tiles))
 
 
 class _Unroll:
@@ -61,12 +66,12 @@ class _Unroll:
             self.writers.setdefault(kernel.out, []).append(kernel)
         self.origin = {tensor: kernels[0].origins[0] for tensor, kernels in self.writers.items()}
 
-    def run(self, ahead: Ahead) -> Unrolled:
-        """All tiles."""
+    def run(self, ahead: Ahead, tiles: int) -> Unrolled:
+        """The first so many tiles."""
         kernels = self.group.kernels
         head = self._head()
         begin = head + int((len(kernels) - head) * ahead.before_next)
-        for tile in range(len(self.rows)):
+        for tile in range(tiles):
             if tile == 0 or ahead is Ahead.NONE:
                 self._bring(tile)
             if tile == 0 or begin == len(kernels):

@@ -41,7 +41,7 @@ def usage(
     """Of the tensors that are not in DRAM; those `apart` are, but cross between kernels that touch them soon again."""
     touched: dict[Tensor, list[int]] = {}
     for step, kernel in enumerate(kernels):
-        for tensor in (kernel.out, *kernel.sources()):
+        for tensor in kernel.tensors:
             touched.setdefault(tensor, []).append(step)
     life = {tensor: (steps[0], steps[-1]) for tensor, steps in touched.items()}
     sizes = {t: bytes_on_chip(dtypes[t], partition_of[t], t.shape) for t in touched if t not in in_dram}
@@ -59,3 +59,15 @@ def usage(
             if after - before < NEAR:
                 crossing[before + 1 : after + 1] = [bytes_ + size for bytes_ in crossing[before + 1 : after + 1]]
     return Usage(alive, crossing, life, sizes, touched)
+
+
+def worth_spilling(idle: list[Tensor], now: Usage, end: int, most: float) -> set[Tensor]:
+    """The largest of the idle tensors, until the others leave enough room."""
+    found: set[Tensor] = set()
+    crossing = now.crossing[end]
+    for tensor in idle:
+        if crossing <= most:
+            break
+        found.add(tensor)
+        crossing -= now.sizes[tensor]
+    return found
