@@ -133,9 +133,8 @@ assert "of pool1'" in found
 
 # 8. Shrink the chip. A device is a JSON file of numbers with their sources; here are two with 16 and 14 KiB of SBUF in
 #    each of their 128 partitions instead of 96. With 16 the convolutions run in tiles: a few rows of all of them, then
-#    the next rows. That takes more instructions, but no memory beside SBUF, and is no slower, since the first rows are
-#    computed while the next ones are still on their way. With 14 not even that has room: what the layers make goes to
-#    DRAM and comes back, and the run takes longer.
+#    the next rows. That takes more instructions and reads some rows of the image again, but no memory beside SBUF.
+#    With 14 not even that has room: what the layers make goes to DRAM and comes back, and the run takes longer still.
 
 chip = json.loads((Path(hw.__file__).parent / "chips" / "inf1.json").read_text())
 reports = {"inf1": report}

@@ -77,7 +77,7 @@ def make_kernels(
     kernels = choose_operands(kernels, precisions, device)
     ring = tuning.weights_bytes(device)
     dtypes = choose_dtypes(kernels, precisions)
-    kernels = pack_depth(kernels, partition_of, dtypes, device, device.sbuf_bytes_per_partition - ring)
+    kernels = pack_depth(kernels, partition_of, dtypes, device, ring)
     kernels = split_depth(kernels, partition_of, device, ring)
     kernels = bounce_through_dram(kernels, partition_of)
     kernels = separate_operands(kernels, partition_of, precisions)

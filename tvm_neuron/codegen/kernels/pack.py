@@ -4,7 +4,7 @@ Three channels use 3 of the PE array's 128 rows, and a 7x7 window takes 49 matmu
 partitions beside the channels the same sum takes 7 matmuls of 21 rows. The DMA that brings the data in lays them out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +12,8 @@ import numpy as np
 from tvm_neuron.codegen.kernels.bring_in import Source, bring_in, source_of
 from tvm_neuron.codegen.kernels.pack_window import pack_window
 from tvm_neuron.codegen.tiles.usage import usage
+from tvm_neuron.codegen.zones import divide
+from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.kernel import Contraction, Kernel
@@ -19,15 +21,15 @@ from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 
 FEW_CHANNELS = 16
-_IMAGE_SHARE = 0.625  # of the memory for tensors, for what is alive of an image at most if images run as a whole
+_IMAGE_SHARE = 2 / 3  # of the memory for tensors, for what is alive of an image at most if images run as a whole
 
 
 def pack_depth(
-    kernels: list[Kernel], partition_of: dict[Tensor, int], dtypes: Mapping[Tensor, str], device: Device, capacity: int
+    kernels: list[Kernel], partition_of: dict[Tensor, int], dtypes: Mapping[Tensor, str], device: Device, ring: int
 ) -> list[Kernel]:
     """The kernels with such contractions packed, each after the moves that lay out its data.
 
-    `capacity` is the memory for tensors, in bytes of each partition; where whole images fit, columns are packed too.
+    Where whole images fit beside a `ring` of so many bytes of each partition for weights, columns are packed too.
     """
     found: list[Kernel] = []
     gone: set[Kernel] = set()
@@ -38,7 +40,7 @@ def pack_depth(
             source = source_of(root.data, kernels)
             picked = _window_axis(root, partition_of[root.data], device)
             if source is not None:
-                room = _room(kernels, kernel, root, partition_of, dtypes, capacity)
+                room = _room(kernels, kernel, root, partition_of, dtypes, device, ring)
                 packed = pack_window(kernel, root, source, partition_of, room, device)
             if packed is None and source is not None and picked is not None:
                 packed = _pack(kernel, root, source, *picked, partition_of)
@@ -49,10 +51,14 @@ def pack_depth(
 
 
 def _room(
-    kernels: Sequence[Kernel], kernel: Kernel, root: Contraction, partition_of: Mapping[Tensor, int],
-    dtypes: Mapping[Tensor, str], capacity: int,
+    kernels: list[Kernel], kernel: Kernel, root: Contraction, partition_of: dict[Tensor, int],
+    dtypes: Mapping[Tensor, str], device: Device, ring: int,
 ) -> int:  # fmt: skip
     """Bytes of each partition for the packed data of an image, if all that is alive of one fits at any time; else 0."""
+    try:
+        capacity = divide(kernels, partition_of, device, 0, ring).tensors_bytes
+    except CompileError:  # there is none at all, which is refused where tensors are placed
+        return 0
     outside = {t for k in kernels for t in (k.out, *k.sources()) if t.kind != "temp"}
     alive = usage(kernels, partition_of, dtypes, outside | {root.data}).alive
     most, images = int(_IMAGE_SHARE * capacity), root.data.shape[0]
