@@ -100,6 +100,10 @@ ROWS: dict[str, list[tuple[Instruction, int]]] = {
     "dma: max(106 ns, bytes / rate) for each descriptor, one a partition, over 16 engines of 17 B/ns": [
         (DmaCopy(sbuf(128, n), dram(128, n), 0), -(-128 * max(106 * 17, 2 * n) // (16 * 17)))
         for n in (16, 256, 1024, 2048, 8192)],
+    "dma within SBUF: the same, by the bytes of the side that has more": [
+        (DmaCopy(sbuf(128, 8192, dtype=target), sbuf(128, 8192, dtype=source), 0), -(-128 * 8192 * size // (16 * 17)))
+        for target, source, size in (
+            ("bfloat16", "bfloat16", 2), (_F, _F, 4), (_F, "bfloat16", 4), ("bfloat16", _F, 4))],
     "dma with computed addresses: the same, a descriptor for each run of elements at one position": [
         (gather(n, 0), -(-128 * max(106 * 17, 2 * n) // (16 * 17))) for n in (16, 256, 1024, 2048, 8192)]
         + [(gather(n, 1), -(-128 * n * 106 // 16)) for n in (1, 16, 100)],

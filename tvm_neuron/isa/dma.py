@@ -87,12 +87,16 @@ class DmaGather(Instruction, opcode=0x41, engine="dma", mnemonic="dma_gather"):
 
 
 def _transfer(device: Device, target: Tile | DramTile, source: Tile | DramTile, run: int) -> tuple[int, int]:
-    """Nanoseconds of the DMA engines, and bytes over the DRAM's interface; a descriptor covers `run` elements."""
+    """Nanoseconds of the DMA engines, and bytes over the DRAM's interface; a descriptor covers `run` elements.
+
+    The engines together carry as many bytes as the core can draw from DRAM, also within SBUF: the side with more.
+    """
     elems, item = prod(source.shape), size_bytes(source.dtype)
     descriptors = ceil(elems * item / min(run * item, device.dma_descriptor_max_bytes))
     moved = sum(elems * size_bytes(side.dtype) for side in (target, source) if isinstance(side, DramTile))
+    carried = max(moved, elems * max(item, size_bytes(target.dtype)))
     by_descriptors = descriptors * device.dma_descriptor_ns / device.dma_engines
-    return ceil(max(by_descriptors, max(moved, elems) * 1e9 / device.dram_bytes_per_second)), moved
+    return ceil(max(by_descriptors, carried * 1e9 / device.dram_bytes_per_second)), moved
 
 
 def _run_elems(side: Tile | DramTile) -> int:
