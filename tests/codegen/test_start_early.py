@@ -3,12 +3,11 @@
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
 
+from tests.codegen.dense import dense
 from tests.codegen.graphs import graph_of
 from tests.codegen.interpreter import run_graph, run_kernels
 from tests.models.agreement import Case, random_inputs, relative_error
-from tests.onnx_models import make_model
 from tests.stages.networks import compile_model, run
 from tvm_neuron.codegen import simplify
 from tvm_neuron.codegen.simplify import make_kernels
@@ -16,28 +15,6 @@ from tvm_neuron.hw import load_device
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.rule import load_rules
 from tvm_neuron.sim import time_program
-
-
-def _dense(channels: int, layers: int = 3, size: int = 6) -> onnx.ModelProto:
-    """Layers that each add 32 channels to what those before them made: norm, ReLU and convolution."""
-    rng = np.random.default_rng(channels)
-    weights, nodes, last = {}, [], "x"
-    for i in range(layers):
-        width = channels + 32 * i
-        weights[f"w{i}"] = (rng.standard_normal((32, width, 3, 3)) / np.sqrt(9 * width)).astype(np.float32)
-        for name in ("scale", "var"):
-            weights[f"{name}{i}"] = rng.uniform(0.5, 1.5, width).astype(np.float32)
-        for name in ("shift", "mean"):
-            weights[f"{name}{i}"] = rng.standard_normal(width).astype(np.float32)
-        norm = [last, *(f"{name}{i}" for name in ("scale", "shift", "mean", "var"))]
-        nodes += [
-            helper.make_node("BatchNormalization", norm, [f"n{i}"], name=f"norm{i}"),
-            helper.make_node("Relu", [f"n{i}"], [f"r{i}"]),
-            helper.make_node("Conv", [f"r{i}", f"w{i}"], [f"c{i}"], name=f"conv{i}", pads=[1, 1, 1, 1]),
-            helper.make_node("Concat", [last, f"c{i}"], [f"y{i}" if i < layers - 1 else "y"], axis=1),
-        ]
-        last = f"y{i}"
-    return make_model(nodes, {"x": (1, channels, size, size)}, ["y"], weights)
 
 
 def _kernels(model: onnx.ModelProto) -> list[Kernel]:
@@ -54,26 +31,26 @@ def _convolution(kernels: list[Kernel], name: str) -> int:
 
 
 def test_old_channels_come_before_the_layer_that_makes_the_new_ones() -> None:
-    kernels = _kernels(_dense(256))
+    kernels = _kernels(dense(256))
     (early, most), (late, rest) = _norms(kernels, "norm2")
     assert early < _convolution(kernels, "conv1") < late < _convolution(kernels, "conv2")
     assert (most, rest) == (256, 64)
 
 
 def test_a_chunk_that_holds_a_new_channel_waits() -> None:
-    kernels = _kernels(_dense(160))
+    kernels = _kernels(dense(160))
     assert [channels for _, channels in _norms(kernels, "norm2")] == [128, 96]
 
 
 @pytest.mark.parametrize("channels", [32, 96])
 def test_what_lies_in_one_chunk_is_not_cut(channels: int) -> None:
-    kernels = _kernels(_dense(channels, layers=2))
+    kernels = _kernels(dense(channels, layers=2))
     assert [found for _, found in _norms(kernels, "norm1")] == [channels + 32]
 
 
 @pytest.mark.parametrize("channels", [96, 128, 224, 416])
 def test_the_meaning_stays(channels: int) -> None:
-    graph = graph_of(_dense(channels))
+    graph = graph_of(dense(channels))
     inputs = {"x": np.random.default_rng(1).standard_normal((1, channels, 6, 6))}
     wanted = run_graph(graph, inputs)
     (y,) = graph.outputs
@@ -85,14 +62,14 @@ def test_the_meaning_stays(channels: int) -> None:
 @pytest.mark.parametrize("mode", ["nest", "strict"])
 @pytest.mark.parametrize("chip", ["inf1", "inf2"])
 def test_as_onnxruntime(chip: str, mode: str) -> None:
-    model = _dense(224)
+    model = dense(224)
     case = Case(model, random_inputs(model))
     found = run(compile_model(model, f"neuron/{chip}"), case.inputs, mode)["y"]
     assert relative_error(found, case.exact["y"]) < case.bounds["y"]
 
 
 def test_the_program_is_quicker(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = _dense(512, layers=4, size=28)
+    model = dense(512, layers=4, size=28)
     early = compile_model(model, "neuron/inf2")
     monkeypatch.setattr(simplify, "start_early", lambda kernels, partition_of: kernels)
     late = compile_model(model, "neuron/inf2")

@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import helper
 
+from tests.codegen.dense import dense
 from tests.codegen.graphs import graph_of
 from tests.codegen.interpreter import run_kernels
 from tests.models.agreement import Case, random_inputs, relative_error
@@ -98,6 +99,19 @@ def test_several_groups_of_tiles_leave_little_in_dram(tmp_path: Path) -> None:
     assert traffic["scratch"] < 3 * between  # one of them goes to DRAM and back; with none in tiles, all: 28 times
 
 
+@pytest.mark.parametrize(
+    ("channels", "layers", "size", "kib"), [(96, 4, 28, 24), (64, 6, 28, 20), (64, 6, 28, 28), (64, 6, 56, 64)]
+)
+def test_layers_that_read_more_rows_than_they_add_channels_to(
+    channels: int, layers: int, size: int, kib: int, tmp_path: Path
+) -> None:
+    """A window reaches beyond the rows of a tile, in a tensor that the tile has written in part."""
+    model = dense(channels, layers, size, batch=4)
+    case = Case(model, random_inputs(model))
+    found = run(compile_model(model, shrunk(tmp_path, "inf1", kib)), case.inputs)["y"]
+    assert relative_error(found, case.exact["y"]) < case.bounds["y"]
+
+
 def _stage() -> Stage:
     small = replace(load_device("inf1"), sbuf_bytes_per_partition=8 << 10)  # no packed image fits: they stay in rows
     kernels, partition_of = make_kernels(graph_of(_hourglass()), load_rules(), small)
@@ -119,6 +133,7 @@ def test_no_row_is_computed_twice(tiles: int) -> None:
     group = group_of(kernels, 2, (), set(), outside, stage.partition_of, stage.dtypes)
     assert group is not None
     found = unroll(group, tiles, frozenset(outside))
+    assert found is not None
     assert _macs(found.kernels) == _macs(stage.kernels)
     assert max(t.shape[2] for t in found.partition_of) <= 48 // tiles * 2 + 8
 
@@ -130,7 +145,9 @@ def test_what_only_dma_makes_is_made_whole_for_those_after_the_group() -> None:
     assert any(kernel.by_dma for kernel in kernels)
     group = group_of(kernels, 2, (), {packed}, stage.in_dram(), stage.partition_of, stage.dtypes)
     assert group is not None
-    parts = unroll(group, 4, frozenset()).kernels
+    found = unroll(group, 4, frozenset())
+    assert found is not None
+    parts = found.kernels
     elems = [sum(k.channel.extent * prod(a.extent for a in k.free) for k in every) for every in (parts, kernels)]
     assert elems[0] == elems[1]
     assert {kernel.out for kernel in parts} == {packed}
@@ -155,6 +172,7 @@ def test_images_ahead_of_one_another_keep_the_meaning(ahead: Ahead) -> None:
     group = group_of(tuple(kernels), 0, (), set(), set(graph.inputs), partition_of, stage.dtypes)
     assert group is not None
     found = unroll(group, 3, frozenset(), ahead)
+    assert found is not None
     (y,) = graph.outputs
     wanted = run_kernels(kernels, partition_of, graph, inputs)[y]
     actual = run_kernels(found.kernels, partition_of | found.partition_of, graph, inputs)[y]
@@ -166,8 +184,10 @@ def test_the_first_kernels_of_an_image_run_amid_the_work_on_the_one_before() -> 
     kernels, partition_of = make_kernels(graph, load_rules(), load_device("inf2"))
     group = group_of(tuple(kernels), 0, (), set(), set(graph.inputs), partition_of, choose_dtypes(kernels))
     assert group is not None
-    order = {ahead: _firsts_and_lasts(unroll(group, 3, frozenset(), ahead).kernels, kernels) for ahead in Ahead}
-    for ahead, found in order.items():
+    for ahead in Ahead:
+        unrolled = unroll(group, 3, frozenset(), ahead)
+        assert unrolled is not None
+        found = _firsts_and_lasts(unrolled.kernels, kernels)
         is_between = all(found[tile + 1][0] < found[tile][1] for tile in range(2))
         assert is_between == (ahead in (Ahead.EARLY, Ahead.HALF, Ahead.LATE))
 

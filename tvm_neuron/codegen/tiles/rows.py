@@ -34,8 +34,12 @@ class Group:
     begun: Mapping[Tensor, tuple[int, int]]  # the channels that were made before, of tensors of which others are made
 
 
-def rows_of(group: Group, tiles: int) -> list[dict[Tensor, Held]]:
-    """For each tile the rows of each tensor that it makes or brings in; what none needs is not among them."""
+def rows_of(group: Group, tiles: int) -> list[dict[Tensor, Held]] | None:
+    """For each tile the rows of each tensor that it makes or brings in; what none needs is not among them.
+
+    None if a kernel needs more rows of a tensor than the tile makes of it for those that come after the tensor's last
+    writer: as in a chain of 3x3 convolutions, each of which adds channels to the tensor that all of them read.
+    """
     made = {kernel.out for kernel in group.kernels} | group.brought
     grains = _grains(group)
     done = dict.fromkeys(made, 0)
@@ -61,6 +65,8 @@ def rows_of(group: Group, tiles: int) -> list[dict[Tensor, Held]]:
                         origin, shape = box(maps, region)
                         low[tensor] = min(low.get(tensor, origin[dim]), origin[dim])
                         high[tensor] = max(high.get(tensor, 0), origin[dim] + shape[dim])
+                        if high[tensor] > ends.get(tensor, high[tensor]):
+                            return None
         for tensor in group.brought:
             ends.setdefault(tensor, max(done[tensor], high.get(tensor, 0)))
         found.append({t: _held(t in group.brought, low.get(t), done[t], end) for t, end in ends.items()})

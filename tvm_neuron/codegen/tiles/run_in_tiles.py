@@ -148,7 +148,8 @@ class _Tiling:
             return None
         images = min(tensor.shape[0] for tensor in group.results)
         found = unroll(group, images, frozenset(in_dram & group.results), Ahead.NONE)
-        return found if self._peak(first, end, found, in_dram) < max(now.alive[first:end]) / 2 else None
+        most = max(now.alive[first:end]) / 2
+        return found if found is not None and self._peak(first, end, found, in_dram) < most else None
 
     def _weights_bytes(self, first: int, end: int) -> int:
         return stationary_bytes(self.kernels[first:end], self.partition_of)
@@ -172,7 +173,7 @@ class _Tiling:
             if self._if_fits(group, counts[-1], ahead, first, end, in_dram) is None:
                 continue
             found = (self._if_fits(group, tiles, ahead, first, end, in_dram) for tiles in counts)
-            return next(unrolled for unrolled in found if unrolled is not None)
+            return next((unrolled for unrolled in found if unrolled is not None), None)
         return None
 
     def _if_fits(
@@ -181,10 +182,10 @@ class _Tiling:
         stored = frozenset(in_dram & group.results)
         if tiles > SAMPLE:  # a few tiles take no more than all do, and tell most of what does not fit
             some = unroll(group, tiles, stored, ahead, SAMPLE)
-            if self._peak(first, end, some, in_dram) > self.capacity:
+            if some is None or self._peak(first, end, some, in_dram) > self.capacity:
                 return None
         found = unroll(group, tiles, stored, ahead)
-        return found if self._peak(first, end, found, in_dram) <= self.capacity else None
+        return found if found is not None and self._peak(first, end, found, in_dram) <= self.capacity else None
 
     def _peak(self, first: int, end: int, found: Unrolled, in_dram: set[Tensor]) -> int:
         """The most bytes that are alive at once with these kernels instead."""

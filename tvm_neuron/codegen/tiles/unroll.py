@@ -47,12 +47,13 @@ class Ahead(Enum):
 
 def unroll(
     group: Group, tiles: int, in_dram: frozenset[Tensor], ahead: Ahead = Ahead.TILE, most: int | None = None
-) -> Unrolled:
-    """The group in so many tiles, or the first `most` of them.
+) -> Unrolled | None:
+    """The group in so many tiles, or the first `most` of them; None if it can't be had in tiles, see `rows_of`.
 
     Results that are `in_dram` are stored there, whole rows at a time.
     """
-    return _Unroll(group, rows_of(group, tiles), in_dram).run(ahead, tiles if most is None else min(most, tiles))
+    rows = rows_of(group, tiles)
+    return _Unroll(group, rows, in_dram).run(ahead, tiles if most is None else min(most, tiles)) if rows else None
 
 
 class _Unroll:
