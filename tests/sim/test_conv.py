@@ -11,7 +11,7 @@ from tvm_neuron.program import Program
 from tvm_neuron.program.race import check_races
 from tvm_neuron.program.verify import verify
 from tvm_neuron.sim import Machine
-from tvm_neuron.sim.plan import Repeat
+from tvm_neuron.sim.action import Repeat
 
 # channels in, channels out, size, kernel, stride, residual
 CASES = [

@@ -4,10 +4,11 @@ import pytest
 
 from tests.sim.small import load, program, psum, sbuf, store, x
 from tvm_neuron.hw import load_device
-from tvm_neuron.isa import Activation, DmaCopy, Matmul, TensorTensor, affine
+from tvm_neuron.isa import Activation, DmaCopy, DramTile, Matmul, TensorTensor, affine
 from tvm_neuron.program import Loop, Node
 from tvm_neuron.sim import Machine
-from tvm_neuron.sim.plan import Nest
+from tvm_neuron.sim.action import leaves
+from tvm_neuron.sim.nest import Nest
 
 DEVICE = load_device("inf1")
 STEP = affine(0, [(0, 8)])  # the next four elements in each turn of loop 0
@@ -142,3 +143,48 @@ def test_a_large_nest_runs_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     nest = next(action for action in machine.plan() if isinstance(action, Nest))
     assert 1 <= nest.piece < nest.axis.count
     assert machine.run(x())["y"].tobytes() == whole.tobytes()
+
+
+WRITTEN = act(psum(0), sbuf(0))  # all that is read of the bank
+PART = act(psum(0, 2), sbuf(0, 2))
+READ = act(sbuf(320), psum(0))
+
+
+def ring(depth: int) -> Loop:
+    """A nest at `depth` whose PSUM ring is private."""
+    bank, there = psum(affine(0, [(depth, 16)], 0, 32)), affine(256, [(depth, 8)])
+    return Loop(5, (mm(bank, (), affine(0, [(depth, 8)])), act(sbuf(there), bank)))
+
+
+NEST = ring(0)
+
+
+@pytest.mark.parametrize(
+    ("is_stored", "nodes"),
+    [
+        (False, [NEST, WRITTEN, READ]),
+        (False, [NEST, WRITTEN, READ, READ]),
+        (False, [NEST, Loop(3, (mm(psum(0), (0,)),)), READ]),
+        (False, [Loop(2, (ring(1), WRITTEN, READ, act(sbuf(STEP), sbuf(320))))]),
+        (True, [NEST, READ]),
+        (True, [WRITTEN, NEST, READ]),
+        (True, [NEST, PART, READ]),
+        (True, [NEST, act(psum(16), sbuf(0)), READ]),
+        (True, [NEST, mm(psum(0), None, affine(0)), READ]),
+        (True, [WRITTEN, Loop(2, (READ, ring(1), act(sbuf(STEP), sbuf(320))))]),
+        (True, [Loop(2, (act(psum(affine(0, [(0, 16)])), sbuf(0)), ring(1), act(sbuf(STEP), psum(0))))]),
+    ],
+)
+def test_private_values_are_stored_where_they_may_be_read(is_stored: bool, nodes: list[Node]) -> None:
+    body = program(load(), load(256), *nodes, store(256))
+    machine = Machine(body, DEVICE, {})
+    assert any(isinstance(leaf, Nest) and leaf.stored for leaf in leaves(machine.plan())) == is_stored
+    for at in (0, 256, 320):
+        machine = Machine(program(load(), load(256), *nodes, store(at)), DEVICE, {})
+        assert machine.run(x())["y"].tobytes() == machine.run(x(), "step")["y"].tobytes()
+
+
+def test_an_output_that_is_read_back_is_written() -> None:
+    there, back = DramTile(1, "bfloat16", affine(0, [(0, 4)]), ((32, 4), (1, 4))), sbuf(affine(128, [(0, 8)]))
+    body = program(load(), Loop(8, (DmaCopy(there, sbuf(STEP), 0), DmaCopy(back, there, 0))))
+    assert Machine(body, DEVICE, {}).run(x())["y"].tobytes() == x()["x"].tobytes()

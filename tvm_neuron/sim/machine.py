@@ -11,10 +11,11 @@ from tvm_neuron.hw import Device
 from tvm_neuron.isa.scratch import keep_freed_memory
 from tvm_neuron.program import Node, Program
 from tvm_neuron.program.residents import check_residents, resident_bytes
+from tvm_neuron.sim.action import Action
 from tvm_neuron.sim.blas import one_thread
 from tvm_neuron.sim.bounds import check_all_bounds
 from tvm_neuron.sim.memory import Memory
-from tvm_neuron.sim.plan import Action, plan
+from tvm_neuron.sim.plan import plan
 from tvm_neuron.sim.strict import run_strict
 
 Array = NDArray[Any]
