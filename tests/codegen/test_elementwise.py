@@ -75,6 +75,7 @@ WRITTEN_OUT: dict[str, Callable[[Expr], Expr]] = {
     "gelu": lambda x: call("multiply", call("multiply", x, gate("erf", call("multiply", x, 0.70710678))), 0.5),
     "gelu_tanh": lambda x: call("multiply", call("multiply", x, 0.5), gate("tanh", tanh_inside(x))),
     "silu": lambda x: call("multiply", x, call("sigmoid", x)),
+    "mish": lambda x: call("multiply", x, call("tanh", call("log", gate("exp", x)))),
 }
 NORMAL_CDF = np.vectorize(lambda x: 0.5 * math.erfc(-x / math.sqrt(2)))
 ACTIVATIONS: dict[str, tuple[Callable[[relax.Expr], relax.Expr], Callable[[np.ndarray], np.ndarray]]] = {
@@ -83,6 +84,10 @@ ACTIVATIONS: dict[str, tuple[Callable[[relax.Expr], relax.Expr], Callable[[np.nd
         relax.op.nn.gelu_tanh, lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
     ),
     "silu": (relax.op.nn.silu, lambda x: x / (1 + np.exp(-x))),
+    "mish": (
+        lambda x: x * relax.op.tanh(relax.op.log(relax.op.exp(x) + relax.const(1.0))),
+        lambda x: x * np.tanh(np.logaddexp(x, 0)),
+    ),
 }  # fmt: skip
 
 
@@ -113,6 +118,22 @@ def test_gelu_of_a_sum_with_a_bias_is_one_function(before: bool) -> None:
     scaled = as_scaled(found.args[0], channel)
     assert scaled.scale == 1
     np.testing.assert_array_equal(scaled.shift, [0.5, -1.0, 0.0])
+
+
+@pytest.mark.parametrize("name", ["silu", "mish", "gelu"])
+def test_functions_of_what_a_batch_norm_gives_are_one(name: str) -> None:
+    """Its factors and shifts are gathered wherever the value is used; all of these are the same constants."""
+    channel = Axis("p", 3)
+    scale, shift = (Tensor("", (3,), "float32", value=RNG.random(3).astype(np.float32)) for _ in range(2))
+    scaled = call("multiply", Load(Tensor("x", (), "float32"), ()), Load(scale, (Index(channel),)))
+    x = call("add", scaled, Load(shift, (Index(channel),)))
+    kernel = Kernel((), Tensor("y", (3,), "float32"), (), channel, (), WRITTEN_OUT[name](x))
+    found = use_functions(fold_scale(kernel)).expr
+    assert isinstance(found, Apply)
+    assert found.op == name
+    parts = as_scaled(found.args[0], channel)
+    for mine, theirs in ((parts.scale, scale), (parts.shift, shift)):
+        np.testing.assert_allclose(mine, theirs.value, rtol=1e-7)
 
 
 def test_what_only_looks_like_a_function_stays() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.schedule.evaluate import evaluate
-from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, axes_of
+from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, axes_of, rewrite
 from tvm_neuron.schedule.kernel import ACCUMULATOR, ROOT, Contraction, Kernel
 from tvm_neuron.schedule.operations import BITWISE
 from tvm_neuron.schedule.tensor import Tensor
@@ -49,6 +49,19 @@ def gather_constants(expr: Expr, channel: Axis) -> Expr:
         return expr
     expr = Apply(expr.op, tuple(gather_constants(arg, channel) for arg in expr.args))
     return emit_scaled(as_scaled(expr, channel), channel)
+
+
+def share_constants(expr: Expr) -> Expr:
+    """The expression with one tensor for all constants of the same values: parts that compute the same are equal then."""
+    first: dict[tuple[str, tuple[int, ...], bytes], Tensor] = {}
+
+    def leaf(part: Num | Index | Load) -> Expr:
+        if not isinstance(part, Load) or part.tensor is ACCUMULATOR or part.tensor.value is None:
+            return part
+        value = part.tensor.value
+        return Load(first.setdefault((value.dtype.str, value.shape, value.tobytes()), part.tensor), part.indices)
+
+    return rewrite(expr, leaf)
 
 
 def as_scaled(expr: Expr, channel: Axis) -> Scaled:
@@ -110,7 +123,7 @@ def emit_scaled(parts: Scaled, channel: Axis) -> Expr:
 
 def fold_scale(kernel: Kernel) -> Kernel:
     """A contraction with the scale of its result folded into its weights."""
-    expr = gather_constants(fold_positions(kernel.expr, kernel), kernel.channel)
+    expr = share_constants(gather_constants(fold_positions(kernel.expr, kernel), kernel.channel))
     if not isinstance(kernel.root, Contraction):
         return replace(kernel, expr=expr)
     scale: list[Array] = []
