@@ -52,7 +52,7 @@ def gather_constants(expr: Expr, channel: Axis) -> Expr:
 
 
 def share_constants(expr: Expr) -> Expr:
-    """The expression with one tensor for all constants of the same values: parts that compute the same are equal then."""
+    """The expression with one tensor for all constants of the same values, so that equal parts are equal."""
     first: dict[tuple[str, tuple[int, ...], bytes], Tensor] = {}
 
     def leaf(part: Num | Index | Load) -> Expr:
