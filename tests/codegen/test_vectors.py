@@ -37,13 +37,23 @@ def test_columns_of_a_kernel_lie_in_one_table() -> None:
     vectors = Vectors(64, 3, in_turns=True, partitions=128)
     first = vectors.begin(2)
     assert first is not None
-    assert vectors.find(values, 0, 128, 2) == 64
+    assert vectors.find(values, 0) == 64
     assert vectors.begin(1) is None
-    assert vectors.find(values, 0, 128, 2) == 64
+    assert vectors.find(values, 0) == 64
     second = vectors.begin(2)
     assert second is not None
-    assert vectors.find(values, 128, 128, 1) == 64 + 3 * 4
+    assert vectors.find(values, 128) == 64 + (3 + 1) * 4
     np.testing.assert_array_equal(first[:, :2].T, values.reshape(2, 128))
-    np.testing.assert_array_equal(second[:, 0], values[128:])
+    np.testing.assert_array_equal(second[:, :2].T, values.reshape(2, 128))
     assert vectors.begin(3) is not None
     assert vectors.table_at == 64
+
+
+def test_kernels_cut_differently_share_columns() -> None:
+    """One for each partition at which runs start: tiles of rows take a group of weights, or all of them."""
+    values = np.arange(200, dtype=np.float32)
+    vectors = Vectors(0, 4, in_turns=False, partitions=128)
+    places = [vectors.find(values, start) for start in (0, 64, 128, 64)]
+    assert places == [0, 8, 4, 8]
+    np.testing.assert_array_equal(vectors.tables[0][:, 2], values[64:192])
+    np.testing.assert_array_equal(vectors.tables[0][:8, 3], values[192:])

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.codegen.emit.emitter import partition_firsts
-from tvm_neuron.codegen.emit.positions import zone_bytes
+from tvm_neuron.codegen.emit.positions import is_vector, zone_bytes
 from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS, scratch_bytes
-from tvm_neuron.codegen.emit.vectors import LEAST_COLUMNS
+from tvm_neuron.codegen.emit.vectors import LEAST_COLUMNS, columns_of
 from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import loads
-from tvm_neuron.schedule.kernel import ACCUMULATOR, Kernel, Reduction
+from tvm_neuron.schedule.kernel import Kernel, Reduction
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import runs
 
@@ -72,19 +72,15 @@ def vector_columns(kernels: list[Kernel], partition_of: dict[Tensor, int], devic
 
     Kernels in tiles have the same constants, which lie in SBUF once.
     """
-    columns: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
+    columns: dict[tuple[int, int], int] = {}
     for kernel in kernels:
-        constants = [t.value for load in loads(kernel.expr) if (t := load.tensor) is not ACCUMULATOR]
-        known = [value for value in constants if value is not None]
+        known = [v for load in loads(kernel.expr) if is_vector(load, kernel) and (v := load.tensor.value) is not None]
         if not known or kernel.by_dma:
             continue
         most = device.partitions if isinstance(kernel.root, Reduction | None) else device.pe_columns
         resident = partition_firsts(kernel, partition_of, ())
-        runs_of = [tuple(_single(runs(kernel.channel.extent, firsts, most))) for firsts in (resident, [0])]
-        for value in known:
-            columns[id(value), runs_of[0], runs_of[1]] = max(map(len, runs_of))
+        found = [run for firsts in (resident, [0]) for run in runs(kernel.channel.extent, firsts, most)]
+        for phase in {start % device.partitions for start, _, _ in found}:
+            for value in known:
+                columns[id(value), phase] = columns_of(len(value), phase, device.partitions)
     return sum(columns.values())
-
-
-def _single(found: list[tuple[int, int, int]]) -> list[int]:
-    return [start for start, _, count in found for _ in range(count)]

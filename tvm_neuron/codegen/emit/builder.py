@@ -136,9 +136,9 @@ class Builder:
         offset = affine(0, _linear_terms(loops, bank), phase, self.device.psum_bytes_per_partition)
         return Tile("psum", "float32", Affine(), partitions, offset, dims)
 
-    def vector(self, values: NDArray[Any], start: int, size: int, count: int, depth: int | None) -> Tile:
+    def vector(self, values: NDArray[Any], start: int, size: int, depth: int | None) -> Tile:
         """[size, 1] float32 constants: `values[start + 128 * i + p]` in iteration i of a loop."""
-        at = self.vectors.find(values, start, size, count)
+        at = self.vectors.find(values, start)
         return Tile("sbuf", "float32", Affine(), size, affine(at, [] if depth is None else [(depth, 4)]), ((1, 1),))
 
 

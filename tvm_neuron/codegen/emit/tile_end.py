@@ -52,9 +52,7 @@ class TileEnd:
         kernel = self.kernel
         if load.tensor.value is not None and is_vector(load, kernel):
             channel = self.spans[kernel.channel]
-            return self.emitter.builder.vector(
-                load.tensor.value, channel.start, channel.size, channel.count, channel.depth
-            )
+            return self.emitter.builder.vector(load.tensor.value, channel.start, channel.size, channel.depth)
         maps = tuple(linear(index) for index in load.indices)
         storage: Storage
         if load.tensor.value is None:

@@ -1,4 +1,8 @@
-"""Vectors: constants with one value for each channel, as columns of float32 in SBUF."""
+"""Vectors: constants with one value for each channel, as columns of float32 in SBUF.
+
+A vector takes a column for each chunk of partitions, once for every partition at which runs of channels start within a
+chunk: all runs that start there find their values in these columns, however kernels are cut.
+"""
 
 from typing import Any
 
@@ -19,7 +23,7 @@ class Vectors:
         self.at, self.columns, self.in_turns, self.partitions = at, columns, in_turns, partitions
         self.tables: list[NDArray[np.float32]] = [] if in_turns else [self._empty()]
         self.used = 0  # columns of the last table
-        self._known: dict[tuple[int, int, int, int], int] = {}
+        self._known: dict[tuple[int, int], int] = {}
 
     def begin(self, columns: int) -> NDArray[np.float32] | None:
         """Makes room for a kernel's columns; a table that has to be brought in first, where another one begins."""
@@ -35,16 +39,24 @@ class Vectors:
         """Where the last table lies."""
         return self.at + (len(self.tables) - 1) % 2 * self.columns * ITEM
 
-    def find(self, values: NDArray[Any], start: int, size: int, count: int) -> int:
-        """The byte at which `count` columns begin, the i-th with `values[start + 128 * i :][:size]`."""
-        key = (id(values), start, size, count)
+    def find(self, values: NDArray[Any], start: int) -> int:
+        """The byte of the column with `values[start:]`, as many as there are partitions; the next chunks follow."""
+        chunk, phase = divmod(start, self.partitions)
+        key = id(values), phase
         if key not in self._known:
+            count = columns_of(len(values), phase, self.partitions)
             self._known[key] = self.used
             assert self.used + count <= self.columns, f"{self.used + count} columns in a table of {self.columns}"
             for i in range(count):
-                self.tables[-1][:size, self.used] = values[start + i * self.partitions :][:size]
+                column = values[phase + i * self.partitions :][: self.partitions]
+                self.tables[-1][: len(column), self.used] = column
                 self.used += 1
-        return self.table_at + ITEM * self._known[key]
+        return self.table_at + ITEM * (self._known[key] + chunk)
 
     def _empty(self) -> NDArray[np.float32]:
         return np.zeros((self.partitions, self.columns), np.float32)
+
+
+def columns_of(length: int, phase: int, partitions: int) -> int:
+    """How many columns a vector takes for runs that start at partition `phase` of a chunk."""
+    return -(-(length - phase) // partitions)
