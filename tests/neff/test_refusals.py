@@ -108,6 +108,7 @@ def numbers(*values: int) -> bytes:
         ({"options": b"[" * 100_000}, "NEFF section 'options' is not JSON: "),
         ({"options": b'"\\ud800"'}, "NEFF section 'options' is not JSON: "),
         ({"options": b"[]"}, "NEFF section 'options' is not a JSON object"),
+        ({"work": b'{"macs":-1}'}, "NEFF section 'work' must give a number of multiply-accumulates, not -1"),
         ({"memory": b'{"spill":"much"}'}, "NEFF section 'memory' must give whole numbers of bytes"),
         ({"device": b'{"name":"x"}'}, "NEFF section 'device': device 'x': unknown keys [], missing keys ["),
         ({"model": b"{}"}, "NEFF section 'model' must name the model, its compiler, inputs and outputs"),

@@ -8,6 +8,7 @@ from tvm_neuron.codegen.residents import Room, check_all_stay, place_stage
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.sync import synchronise
 from tvm_neuron.codegen.tiles.run_in_tiles import tile_stage
+from tvm_neuron.codegen.work import done_macs
 from tvm_neuron.hw import Device
 from tvm_neuron.neff import Neff
 from tvm_neuron.program import Program
@@ -27,6 +28,7 @@ def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weig
         CompileError: an operator needs more on-chip memory than there is.
         ProgramError: the compiler made a program that breaks a rule or races with itself (a defect of ours).
     """
+    macs = done_macs(stage.kernels, stage.asked_macs)
     options.on_stage(f"{stage.name}: place tensors")
     stage, room = _placed(stage, device, keep_weights)
     if options.static_weights:
@@ -51,6 +53,7 @@ def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weig
         outputs=tuple(stage.outputs.values()),
         options=options.to_dict(),
         compiler_version=VERSION,
+        macs=macs,
         memory=_memory_report(program, room, emitted.builder, device),
     )
 

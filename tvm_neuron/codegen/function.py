@@ -15,6 +15,7 @@ from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.codegen.search import quickest
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.codegen.stage import Stage
+from tvm_neuron.codegen.work import asked_macs
 from tvm_neuron.hw import Device
 from tvm_neuron.neff import Neff, Pipeline, TensorInfo, pipeline_pieces
 from tvm_neuron.partition import Verdict
@@ -62,11 +63,12 @@ def _whole(graph: Graph, name: str, device: Device, options: BuildOptions) -> St
     outputs = {t: TensorInfo(t.name, t.shape, t.dtype) for t in graph.outputs}
     options.on_stage(f"{name}: schedule")
     rules = _rules(options.fast_relayout)
+    asked = asked_macs(graph)
     kernels, partition_of = make_kernels(graph, rules, device, options.precisions, options.tuning)
     dtypes = choose_dtypes(kernels, options.precisions)
     if options.saturate_infinity:
         kernels = saturate(kernels, partition_of, dtypes)
-    return Stage(name, kernels, partition_of, dtypes, inputs, outputs, options.tuning)
+    return Stage(name, kernels, partition_of, dtypes, inputs, outputs, options.tuning, asked_macs=asked)
 
 
 def can_schedule(

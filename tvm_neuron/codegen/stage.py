@@ -1,10 +1,12 @@
 """Stage: the kernels that one core runs, and what crosses its border."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from tvm_neuron.codegen.tuning import USUAL, Tuning
 from tvm_neuron.isa.dtypes import device_dtype
 from tvm_neuron.neff import TensorInfo
+from tvm_neuron.program import Origin
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
@@ -15,7 +17,7 @@ class Stage:
     """`inputs` and `outputs` are the tensors that come from outside and leave, as the NEFF tells of them.
 
     `spilled` ones are kept in DRAM by plan, as long rows. `images` cross the border as SBUF has them: [128, chunks of
-    the partition dimension, the others], one long row for each partition.
+    the partition dimension, the others], one long row for each partition. `asked_macs`: see `work`.
     """
 
     name: str
@@ -27,6 +29,7 @@ class Stage:
     tuning: Tuning = USUAL
     spilled: frozenset[Tensor] = frozenset()
     images: frozenset[Tensor] = frozenset()
+    asked_macs: Mapping[Origin, int] = field(default_factory=dict)
 
     def in_dram(self) -> set[Tensor]:
         """The tensors that can only lie in DRAM."""

@@ -3,6 +3,7 @@
 import dataclasses
 from dataclasses import dataclass, fields
 from functools import cache
+from math import prod
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from tvm_neuron.hw import Device
 from tvm_neuron.isa.affine import Affine
 from tvm_neuron.isa.codec import Reader, Writer
 from tvm_neuron.isa.cost import Cost
+from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.isa.operand import Kind, ScalarKind, TileKind, read_affine, reads, scalar, updates, write_affine, writes
 from tvm_neuron.isa.tile import DramTile, Tile
 
@@ -82,6 +84,10 @@ class Instruction:
     def destination(self) -> Tile | DramTile:
         """The one tile that it writes."""
         return next(tile for _, kind, tile in self.tiles() if kind.role in ("writes", "updates"))
+
+    def moved_bytes(self, tile: DramTile) -> int:
+        """What one transfer moves of a DRAM tensor; from one that positions choose from, no more than is written."""
+        return prod(self.destination.shape) * size_bytes(tile.dtype)
 
     def check(self, device: Device) -> None:
         """Refuses what this instruction's engine can't do; the rules common to all are in `limits`.

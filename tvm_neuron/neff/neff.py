@@ -40,8 +40,9 @@ class Neff:
 
     `inputs` and `outputs` are the program's tensors of that kind, in order and by the same names. `weights` holds one
     array for each of its weight tensors, with that tensor's shape and dtype. `memory` is the static memory report in
-    bytes: "weights", "activations", "spill", "sbuf_peak" and others. `prologue` is what runs once, when the program is
-    loaded: it brings into SBUF what stays there for all runs.
+    bytes: "weights", "activations", "spill", "sbuf_peak" and others. `macs` are the multiply-accumulates that the
+    operators ask for, without those that the program only does to get them done; None if nobody told. `prologue` is
+    what runs once, when the program is loaded: it brings into SBUF what stays there for all runs.
 
     Raises:
         NeffError: the tables contradict each other.
@@ -57,6 +58,7 @@ class Neff:
     compiler_version: str
     placement: tuple[Placement, ...] = ()
     memory: Mapping[str, int] = field(default_factory=dict)
+    macs: int | None = None
     prologue: tuple[Node, ...] = ()
 
     @property

@@ -72,6 +72,7 @@ def _read(data: bytes) -> Neff:
         compiler_version=str(model["compiler"]),
         placement=placement_from_json(decode_json(sections["placement"], "placement").get("rows")),
         memory=_memory(decode_json(sections["memory"], "memory")),
+        macs=_macs(decode_json(sections["work"], "work")) if "work" in sections else None,
         prologue=prologue.body,
     )
 
@@ -117,6 +118,13 @@ def _memory(raw: dict[str, Any]) -> dict[str, int]:
     if not all(type(value) is int for value in raw.values()):
         raise NeffError("NEFF section 'memory' must give whole numbers of bytes")
     return raw
+
+
+def _macs(raw: dict[str, Any]) -> int:
+    macs = raw.get("macs")
+    if type(macs) is not int or macs < 0:
+        raise NeffError(f"NEFF section 'work' must give a number of multiply-accumulates, not {macs!r}")
+    return macs
 
 
 def _weights(section: memoryview, tensors: tuple[DramTensor, ...]) -> dict[str, NDArray[Any]]:

@@ -45,6 +45,8 @@ def pieces(neff: Neff, compress: bool = False) -> list[bytes | memoryview]:
         "origins": [encode_origins(neff.program.origins)],
         "tensors": [encode_tensors(neff.program.tensors)],
     }
+    if neff.macs is not None:
+        sections["work"] = [encode_json({"macs": neff.macs})]
     for queue, stream in split(neff.program.body).items():
         sections[STREAM + queue] = [encode_stream(stream)]
     once = split(neff.prologue)

@@ -62,11 +62,13 @@ class Report:
 
     Numbers are sums over the subgraphs, which run one after the other; `sbuf_peak_bytes` is the largest of theirs.
     `cycles` are those of the PE array's clock. `roofline_us` is what no program could beat: the larger of weights,
-    inputs and outputs over the DRAM's bandwidth and multiply-accumulates over the array's peak. The time of CPU parts
-    is not modelled. An operator that was fused into another's instructions has no layer of its own. `precision` holds
-    the options that say what float32 became. A subgraph on several cores is as many programs, and a row of `pipelines`.
-    `transfers` are between the host and the cores, whose time is not in the latency. `interval_us` is the time between
-    two runs that follow each other: the latency, but of pipelines what their slowest stage takes.
+    inputs and outputs over the DRAM's bandwidth and multiply-accumulates over the array's peak; `macs`, like
+    `pe_utilisation`, are those that the model's operators ask for, and weights count without zeros that only suit the
+    array. The time of CPU parts is not modelled. An operator that was fused into another's instructions has no layer
+    of its own. `precision` holds the options that say what float32 became. A subgraph on several cores is as many
+    programs, and a row of `pipelines`. `transfers` are between the host and the cores, whose time is not in the
+    latency. `interval_us` is the time between two runs that follow each other: the latency, but of pipelines what
+    their slowest stage takes.
     """
 
     device: str
@@ -132,7 +134,7 @@ def make_report(placement: Iterable[Placement], compiled: Sequence[Pipeline], de
         cycles=sum(part.timing.cycles for part in measured),
         roofline_us=sum(part.roofline_us for part in measured),
         pe_utilisation=peak_us / total_us if total_us else 0.0,
-        macs=sum(part.timing.macs for part in measured),
+        macs=sum(part.macs for part in measured),
         dram_bytes=sum(part.timing.dram_bytes for part in measured),
         dram_bytes_by_kind={k: sum(part.timing.dram_bytes_by_kind.get(k, 0) for part in measured) for k in kinds},
         weight_bytes=sum(subgraph.weight_bytes for subgraph in subgraphs),
@@ -174,8 +176,8 @@ def _subgraph(neff: Neff, part: Measurement) -> Subgraph:
         latency_us=part.latency_us,
         cycles=part.timing.cycles,
         roofline_us=part.roofline_us,
-        pe_utilisation=part.timing.pe_utilisation,
-        macs=part.timing.macs,
+        pe_utilisation=part.pe_utilisation,
+        macs=part.macs,
         dram_bytes=part.timing.dram_bytes,
         instructions=part.timing.instructions,
         weight_bytes=sum(array.nbytes for array in neff.weights.values()),

@@ -3,7 +3,7 @@
 from tvm_neuron.sim.cores import Cores
 from tvm_neuron.sim.machine import Machine
 from tvm_neuron.sim.result import Event, OriginTiming, Timing
-from tvm_neuron.sim.timing import roofline_ps, time_program, trace_program
+from tvm_neuron.sim.timing import time_program, trace_program
 from tvm_neuron.sim.trace import chrome_trace
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "OriginTiming",
     "Timing",
     "chrome_trace",
-    "roofline_ps",
     "time_program",
     "trace_program",
 ]

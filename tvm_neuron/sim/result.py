@@ -28,7 +28,6 @@ class Timing:
     origins: Mapping[int, OriginTiming]  # by index in the program's table
     instructions: int
     macs: int
-    pe_utilisation: float  # macs / what the array could have done in that time
     dram_read_bytes: int
     dram_written_bytes: int
     dram_bytes_by_kind: Mapping[str, int]  # "weight", "input", "output", "scratch"

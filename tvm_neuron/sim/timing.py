@@ -1,17 +1,15 @@
 """time_program: the modelled time of a program on a device, from each instruction's own cost."""
 
 from collections.abc import Mapping, Sequence
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.hw import Device
-from tvm_neuron.isa import QUEUES, Cost, DramTile, Instruction
-from tvm_neuron.isa.dtypes import size_bytes
+from tvm_neuron.isa import QUEUES, Cost, DramTile
 from tvm_neuron.program import Program
 from tvm_neuron.program.dynamic import Dynamic, expand
-from tvm_neuron.sim.clock import PS_PER_SECOND, Clock, duration_ps, run_clock
+from tvm_neuron.sim.clock import PS_PER_SECOND, Clock, run_clock
 from tvm_neuron.sim.result import Event, OriginTiming, Timing
 
 _ENGINES = ("pe", "act", "pool", "dma")
@@ -59,7 +57,6 @@ def _summary(program: Program, device: Device, dynamic: Dynamic, costs: Sequence
     macs = sum(cost.macs * int(count) for cost, count in zip(costs, times, strict=True))
     busy = np.bincount(dynamic.queue, clock.end - clock.start, len(QUEUES)).astype(np.int64)
     read, written, by_kind = _dram_traffic(program, dynamic, times)
-    possible = device.peak_macs_per_second * clock.total / PS_PER_SECOND
     return Timing(
         total_ps=clock.total,
         cycles=round(clock.total * device.pe_clock_hz / PS_PER_SECOND),
@@ -68,7 +65,6 @@ def _summary(program: Program, device: Device, dynamic: Dynamic, costs: Sequence
         origins=_origins(dynamic, clock),
         instructions=len(dynamic),
         macs=macs,
-        pe_utilisation=macs / possible if possible else 0.0,
         dram_read_bytes=read,
         dram_written_bytes=written,
         dram_bytes_by_kind=by_kind,
@@ -112,27 +108,9 @@ def _dram_traffic(program: Program, dynamic: Dynamic, times: NDArray[np.int64]) 
     for instruction, count in zip(dynamic.statics, times.tolist(), strict=True):
         for _, kind, tile in instruction.tiles():
             if isinstance(tile, DramTile):
-                moved = _moved_bytes(instruction, tile) * count
+                moved = instruction.moved_bytes(tile) * count
                 read += moved if kind.role == "reads" else 0
                 written += moved if kind.role == "writes" else 0
                 name = program.tensors[tile.tensor].kind
                 by_kind[name] = by_kind.get(name, 0) + moved
     return read, written, by_kind
-
-
-def _moved_bytes(instruction: Instruction, tile: DramTile) -> int:
-    """What one transfer moves of a DRAM tensor; from one that positions choose from, no more than is written."""
-    return prod(instruction.destination.shape) * size_bytes(tile.dtype)
-
-
-def roofline_ps(timing: Timing, program: Program, device: Device) -> int:
-    """No run is quicker: weights, inputs and outputs once over the DRAM, or all multiply-accumulates at peak rate."""
-    moved = [0] * len(program.tensors)
-    for counts, instruction in program.instructions():
-        for _, _, tile in instruction.tiles():
-            if isinstance(tile, DramTile):
-                moved[tile.tensor] += prod(counts) * _moved_bytes(instruction, tile)
-    sizes = zip(program.tensors, moved, strict=True)
-    once = sum(min(tensor.size_bytes, size) for tensor, size in sizes if tensor.kind != "scratch")
-    by_bytes = duration_ps(once, device.dram_bytes_per_second)
-    return max(by_bytes, duration_ps(timing.macs, device.peak_macs_per_second))

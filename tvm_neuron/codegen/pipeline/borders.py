@@ -1,6 +1,7 @@
 """places, stages: where the list of kernels can be cut, and the stages that follow from a cut."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from tvm_neuron.codegen.stage import Stage
@@ -39,7 +40,7 @@ def stages(whole: Stage, cuts: Sequence[int]) -> list[Stage]:
         outputs = {t: infos[t] for t in made}
         images = frozenset(t for t in (*given, *made) if t in between and whole.image_shape(t))
         name = f"{whole.name}.{number}"
-        found.append(Stage(name, part, whole.partition_of, whole.dtypes, inputs, outputs, images=images))
+        found.append(replace(whole, name=name, kernels=part, inputs=inputs, outputs=outputs, images=images))
     return found
 
 

@@ -1,0 +1,73 @@
+"""The roofline: multiply-accumulates and bytes as the model has them, counted here by hand."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+import tvm_neuron
+from tests.codegen.transformers import Encoder
+from tests.onnx_models import make_model
+from tvm_neuron import hw, relay
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A model and what it takes: multiply-accumulates, values of weights, values of inputs and outputs."""
+
+    model: onnx.ModelProto
+    macs: int
+    weights: int
+    crossing: int
+
+
+def _conv(
+    op: str, x: tuple[int, ...], w: tuple[int, ...], y: tuple[int, ...], macs: int, **attributes: object
+) -> Counted:
+    """One operator with random weights, from `x` to `y`."""
+    weights = np.random.default_rng(len(w)).standard_normal(w).astype(np.float32)
+    node = helper.make_node(op, ["x", "w"], ["y"], name="conv", **attributes)
+    model = make_model([node], {"x": x}, ["y"], {"w": weights})
+    assert tuple(d.dim_value for d in model.graph.output[0].type.tensor_type.shape.dim) == y
+    return Counted(model, macs, weights.size, int(np.prod(x) + np.prod(y)))
+
+
+def _encoder() -> Counted:
+    """Four dense layers of the attention, two of four times the width, and heads whose scores and sums are products."""
+    hidden, rows = 256, 64
+    dense = (4 + 2 * 4) * hidden * hidden
+    encoder = Encoder(hidden=hidden, heads=4, rows=rows)
+    return Counted(encoder.model(), dense * rows + 2 * rows * rows * hidden, dense, 2 * hidden * rows)
+
+
+CASES = {
+    "first layer, packed with zeros": lambda: _conv(
+        "Conv", (1, 3, 64, 64), (64, 3, 7, 7), (1, 64, 32, 32), 64 * 3 * 49 * 32 * 32, strides=[2, 2], pads=[3] * 4
+    ),
+    "depthwise, diagonal matrices": lambda: _conv(
+        "Conv", (1, 256, 14, 14), (256, 1, 3, 3), (1, 256, 14, 14), 256 * 9 * 14 * 14, group=256, pads=[1] * 4
+    ),
+    "groups, blocks on a diagonal": lambda: _conv(
+        "Conv", (1, 256, 14, 14), (256, 8, 3, 3), (1, 256, 14, 14), 256 * 8 * 9 * 14 * 14, group=32, pads=[1] * 4
+    ),
+    "transposed, zeros between the data": lambda: _conv(
+        "ConvTranspose", (1, 64, 16, 16), (64, 32, 2, 2), (1, 32, 32, 32), 64 * 32 * 4 * 16 * 16, strides=[2, 2]
+    ),
+    "encoder, sums by the array": _encoder,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+def test_only_what_the_model_asks_for_counts(name: str, chip: str) -> None:
+    counted, device = CASES[name](), hw.load_device(chip)
+    mod, params = relay.frontend.from_onnx(counted.model)
+    report = tvm_neuron.report(relay.build(mod, target=f"neuron/{chip}", params=params))
+    assert report.macs == counted.macs
+    by_bytes = (2 * counted.weights + 4 * counted.crossing) / device.dram_bytes_per_second  # bfloat16 and float32
+    expected = 1e6 * max(by_bytes, counted.macs / device.peak_macs_per_second)
+    assert report.roofline_us == pytest.approx(expected, rel=0.02)  # the encoder also has biases, norms and a mask
+    assert report.latency_us > report.roofline_us
+    assert report.pe_utilisation == pytest.approx(1e6 * counted.macs / device.peak_macs_per_second / report.latency_us)
