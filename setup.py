@@ -70,14 +70,14 @@ setup(
         Extension(
             "tvm_neuron.runtime.libneuron_module",
             ["tvm_neuron/runtime/neuron_module.cc", "tvm_neuron/runtime/parallel.cc"],
-            depends=["tvm_neuron/native/pool.h"],
+            depends=["tvm_neuron/native/apart.h", "tvm_neuron/native/pool.h"],
             libraries=["tvm_ffi"],
             extra_compile_args=["-std=c++17", "-O2", "-fvisibility=hidden", "-g0"],
         ),
         Extension(
             "tvm_neuron.native.libneuron_native",
             ["tvm_neuron/native/assign.cc", "tvm_neuron/native/native.cc", "tvm_neuron/native/products.cc"],
-            depends=["tvm_neuron/native/pool.h"],
+            depends=["tvm_neuron/native/apart.h", "tvm_neuron/native/pool.h"],
             extra_compile_args=["-std=c++17", "-O3", "-fvisibility=hidden", "-g0"],
         ),
     ],

@@ -1,8 +1,11 @@
 """Parallel loops of CPU parts: one pool of threads for all callers."""
 
+import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -54,4 +57,29 @@ def test_any_number_of_threads(count: str) -> None:
     calls = "t.test_many_callers_at_once(); t.test_an_error_in_a_piece_reaches_the_caller()"
     env = {"TVM_NUM_THREADS": count, "PYTHONPATH": ":".join(sys.path)}
     code = f"from tests.runtime import test_parallel as t; {calls}"
+    subprocess.run([sys.executable, "-c", code], env=env, check=True)
+
+
+def check_that_helpers_leave_the_callers_processor() -> None:
+    """In a process of its own: it pins its thread to one processor after the other."""
+    module, processors = squares(1 << 30), os.sched_getaffinity(0)
+    run(module, 0)
+    threads = set(map(int, os.listdir("/proc/self/task")))
+    for processor in processors:
+        os.sched_setaffinity(0, {processor})
+        found: list[set[int]] = []
+        for _ in range(200):  # helpers look for work for a while before they sleep
+            time.sleep(0.02)
+            run(module, 0)
+            found = [os.sched_getaffinity(task) for task in threads if task != os.getpid()]
+            if processors - {processor} in found:
+                break
+        assert processors - {processor} in found
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux")
+@pytest.mark.skipif(len(getattr(os, "sched_getaffinity", lambda _: [0])(0)) < 2, reason="needs two processors")
+def test_helpers_leave_the_callers_processor() -> None:
+    env = {"TVM_NUM_THREADS": "2", "PYTHONPATH": ":".join(sys.path)}
+    code = "from tests.runtime import test_parallel as t; t.check_that_helpers_leave_the_callers_processor()"
     subprocess.run([sys.executable, "-c", code], env=env, check=True)

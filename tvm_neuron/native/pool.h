@@ -15,6 +15,9 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
+
+#include "apart.h"
 
 namespace tvm_neuron {
 
@@ -35,6 +38,7 @@ class Pool {
     if (threads_ > 1 && pieces > 1) {
       std::lock_guard<std::mutex> lock(mutex_);
       loops_.push_back(loop);
+      for (Apart* sleeper : asleep_) sleeper->Leave();
       waiting_.fetch_add(1);
       wake_.notify_all();
     }
@@ -62,12 +66,15 @@ class Pool {
   }
 
   void Serve() {
+    Apart self;
     while (true) {
       for (int i = 0; i < kLooksBeforeSleep && waiting_.load() == 0; ++i) std::this_thread::yield();
       std::shared_ptr<Loop> loop;
       {
         std::unique_lock<std::mutex> lock(mutex_);
+        asleep_.push_back(&self);
         wake_.wait(lock, [this] { return !loops_.empty(); });
+        asleep_.erase(std::find(asleep_.begin(), asleep_.end(), &self));
         loop = loops_.front();
       }
       loop->Work();
@@ -95,6 +102,7 @@ class Pool {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::shared_ptr<Loop>> loops_;
+  std::vector<Apart*> asleep_;
   std::atomic<int> waiting_{0};
 };
 
