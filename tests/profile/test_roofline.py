@@ -34,6 +34,15 @@ def _conv(
     return Counted(model, macs, weights.size, int(np.prod(x) + np.prod(y)))
 
 
+def _words() -> Counted:
+    """Rows of a table at positions that are inputs, times a matrix; only the rows looked up cross, in float32."""
+    table, w = (np.random.default_rng(n).standard_normal((n, 256)).astype(np.float32) for n in (1000, 256))
+    nodes = [helper.make_node("Gather", ["table", "x"], ["rows"]), helper.make_node("MatMul", ["rows", "w"], ["y"])]
+    model = make_model(nodes, {"x": (64,)}, ["y"], {"table": table, "w": w}, dtype=onnx.TensorProto.INT64)
+    model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    return Counted(model, 64 * w.size, w.size, 64 + 2 * 64 * 256)
+
+
 def _encoder() -> Counted:
     """Four dense layers of the attention, two of four times the width, and heads whose scores and sums are products."""
     hidden, rows = 256, 64
@@ -55,6 +64,7 @@ CASES = {
     "transposed, zeros between the data": lambda: _conv(
         "ConvTranspose", (1, 64, 16, 16), (64, 32, 2, 2), (1, 32, 32, 32), 64 * 32 * 4 * 16 * 16, strides=[2, 2]
     ),
+    "words, looked up": _words,
     "encoder, sums by the array": _encoder,
 }
 

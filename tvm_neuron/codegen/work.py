@@ -26,9 +26,9 @@ def asked_macs(graph: Graph) -> Mapping[Origin, int]:
     elems = {tensor: tensor.elems for tensor in graph.inputs}  # of what is known at run time: all but zeros filled in
     macs = Counter[Origin]()
     for block in graph.blocks:
-        late = [load for load in block.loads() if load.tensor in elems]
-        if not late:
+        if elems.keys().isdisjoint(block.sources()):
             continue
+        late = [load for load in block.loads() if load.tensor in elems]
         fills = block.combine == "" and isinstance(block.expr, Apply) and block.expr.op == "select" and len(late) == 1
         elems[block.output] = min(elems[late[0].tensor], block.output.elems) if fills else block.output.elems
         if _sums_products(block):
