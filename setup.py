@@ -76,9 +76,10 @@ setup(
         ),
         Extension(
             "tvm_neuron.native.libneuron_native",
-            ["tvm_neuron/native/assign.cc", "tvm_neuron/native/native.cc", "tvm_neuron/native/products.cc"],
-            depends=["tvm_neuron/native/apart.h", "tvm_neuron/native/pool.h"],
-            extra_compile_args=["-std=c++17", "-O3", "-fvisibility=hidden", "-g0"],
+            [f"tvm_neuron/native/{name}.cc" for name in ("assign", "chain", "native", "products")],
+            depends=[f"tvm_neuron/native/{name}.h" for name in ("apart", "axes", "floats", "pool")],
+            # No rounding is left out: products and sums stay two operations.
+            extra_compile_args=["-std=c++17", "-O3", "-ffp-contract=off", "-fvisibility=hidden", "-g0"],
         ),
     ],
     cmdclass={"build_ext": BuildRuntime},

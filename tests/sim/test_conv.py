@@ -81,5 +81,6 @@ def test_without_the_library_numpy_gives_the_same_bits(monkeypatch: pytest.Monke
     found = Machine(program, load_device("inf2"), weights).run(inputs)["y"]
     monkeypatch.setattr("tvm_neuron.isa.blas.native", lambda: None)
     monkeypatch.setattr("tvm_neuron.native.assignment.native", lambda: None)
+    monkeypatch.setattr("tvm_neuron.sim.execute.native", lambda: None)
     wanted = Machine(program, load_device("inf2"), weights).run(inputs)["y"]
     assert found.tobytes() == wanted.tobytes()

@@ -52,10 +52,9 @@ def reduced(op: str, source: Array, axes: int) -> Array:
     """`op` over the last `axes` axes, in float32; the bits don't depend on how `source` lies in memory."""
     kept, window = source.shape[:-axes], source.shape[-axes:]
     if op in ("max", "min") and prod(window) <= _SMALL_WINDOW:  # rounds nothing, so that the order doesn't matter
-        flat = [source[(..., *place)] for place in np.ndindex(window)]
-        found = np.array(flat[0], np.float32)
-        for part in flat[1:]:
-            ALU[op](found, part, out=found)
+        found, *others = [source[(..., *place)] for place in np.ndindex(window)]
+        for other in others:
+            found = ALU[op](found, other)
         return found
     # In one row of memory: NumPy's order of adding depends on the layout.
     return REDUCE[op](np.ascontiguousarray(source, np.float32).reshape(*kept, -1), axis=-1)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from tvm_neuron.native.library import native
 
 Array = NDArray[Any]
-_IS_BFLOAT16 = {np.dtype(np.float32): 0, np.dtype(ml_dtypes.bfloat16): 1}
-_FEW_ELEMS = 8192  # NumPy has copied these before a call has begun
+IS_BFLOAT16 = {np.dtype(np.float32): 0, np.dtype(ml_dtypes.bfloat16): 1}
+FEW_ELEMS = 8192  # NumPy is done with these before a call has begun
 
 
 def assign(target: Array, source: Array) -> None:
@@ -19,9 +19,12 @@ def assign(target: Array, source: Array) -> None:
 
     Between float32 and bfloat16 it runs on all cores.
     """
+    if not any(source.strides):  # one value
+        target[...] = source[(0,) * source.ndim].astype(target.dtype)
+        return
     library = native()
-    kinds = _IS_BFLOAT16.get(target.dtype), _IS_BFLOAT16.get(source.dtype)
-    is_few = target.size < _FEW_ELEMS or source.ndim > target.ndim
+    kinds = IS_BFLOAT16.get(target.dtype), IS_BFLOAT16.get(source.dtype)
+    is_few = target.size < FEW_ELEMS or source.ndim > target.ndim
     if library is None or is_few or None in kinds or np.may_share_memory(target, source):
         target[...] = source
         return

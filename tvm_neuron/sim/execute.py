@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tvm_neuron.isa.deferred import Deferred
 from tvm_neuron.isa.widen import as_float32
-from tvm_neuron.native import assign
+from tvm_neuron.native import FEW_ELEMS, assign, is_chained, native
 from tvm_neuron.sim.access import Access
 from tvm_neuron.sim.memory import Memory
+from tvm_neuron.sim.region import make_region
 from tvm_neuron.sim.statement import AnyTile, Axis, Operand, Statement
 
 Array = NDArray[Any]
@@ -20,7 +22,7 @@ Values = dict[AnyTile, Array]
 class Bound:
     """A statement in all iterations of `axes`, which start at `indices`, with what it reads and writes looked up."""
 
-    __slots__ = ("axes", "is_fresh", "sources", "statement", "summed", "target")
+    __slots__ = ("axes", "defers", "is_fresh", "sources", "statement", "summed", "target")
 
     def __init__(self, statement: Statement, memory: Memory, indices: Sequence[int], axes: Sequence[Axis]) -> None:
         self.statement = statement
@@ -29,14 +31,16 @@ class Bound:
         self.is_fresh = statement.first is not None and not any(indices[loop] for loop in statement.first)
         self.sources = [_look_up(operand, statement, memory, indices, axes) for operand in statement.operands]
         self.target = None if statement.is_private else look(memory, statement.target, indices, axes)
+        self.defers = self._may_defer()
 
     def run(self, values: Values) -> None:
         """Does what the instruction does to memory; private values are kept in `values`."""
         statement, instruction = self.statement, self.statement.instruction
         sources = [
-            _read(operand, found, statement, len(self.axes), values)
+            self._read(operand, found, values)
             for operand, found in zip(statement.operands, self.sources, strict=True)
         ]
+        result: Any
         if statement.is_update:
             old = None if self.is_fresh else self._old(values)
             result = instruction.accumulate(old, self.summed, *_every_turn(sources, self.summed, self.axes))
@@ -44,10 +48,36 @@ class Bound:
             result = instruction.compute(*sources)
         if self.target is None:
             values[statement.tile] = _kept(rounded(result, statement.target.dtype), statement, sources)
+        elif isinstance(result, Deferred):
+            result.write(self.target)
         elif statement.target.dtype.kind in "iu":
             self.target[...] = rounded(result, statement.target.dtype)
         else:  # rounds as `rounded` does, and spares a copy
             assign(self.target, result)
+
+    def _read(self, operand: Operand, found: Array | None, values: Values) -> Any:
+        """An array, or a Deferred that stands for one."""
+        statement, lead = self.statement, len(self.axes)
+        if found is None:
+            assert operand.tile is not None and operand.access is not None  # noqa: PT018
+            found = _padded(values[operand.tile], lead, len(operand.access.shape))
+            found = _aligned(found, operand, statement, lead)
+        if statement.raw or operand.tile is None:
+            return found
+        return Deferred(found) if self.defers and _is_large(found) else as_float32(found)
+
+    def _may_defer(self) -> bool:
+        """Whether large sources may be read while the target is written: it lies apart from them, or it is the very
+        tile."""
+        statement = self.statement
+        is_few = not any(found is None or _is_large(found) for found in self.sources)
+        if native() is None or statement.raw or is_few or not is_chained(statement.target.dtype):
+            return False
+        if statement.is_private:
+            return True
+        region = make_region(statement.tile, statement.counts, 0)
+        tiles = [o.tile for o in statement.operands if o.tile and not o.is_private and o.tile != statement.tile]
+        return not any(region.meets(make_region(tile, statement.counts, 0)) for tile in tiles)
 
     def _old(self, values: Values) -> Array:
         if self.target is None:
@@ -61,14 +91,17 @@ def execute(statement: Statement, memory: Memory, indices: Sequence[int]) -> Non
     Bound(statement, memory, indices, ()).run({})
 
 
-def rounded(values: Array, dtype: np.dtype) -> Array:
+def rounded(values: Any, dtype: np.dtype) -> Array:
     """Values in another dtype: to the nearest, ties to even; whole numbers saturate and take NaN as 0."""
-    if values.dtype == dtype:
-        return values
+    if isinstance(values, Deferred):
+        values = values.values(dtype) if is_chained(dtype) else values.values()
+    array: Array = values
+    if array.dtype == dtype:
+        return array
     if dtype.kind not in "iu":
-        return values.astype(dtype)
+        return array.astype(dtype)
     limits = np.iinfo(dtype)
-    wide = np.rint(values.astype(np.float64))
+    wide = np.rint(array.astype(np.float64))
     return np.nan_to_num(wide, nan=0.0, posinf=np.inf, neginf=-np.inf).clip(limits.min, limits.max).astype(dtype)
 
 
@@ -77,6 +110,11 @@ def look(memory: Memory, access: Access, indices: Sequence[int], axes: Sequence[
     steps = ((axis.count, access.step(axis.depth)) for axis in axes)
     lead = tuple((count, step) if step else (1, 0) for count, step in steps)
     return memory.view(access, access.address(indices), lead)
+
+
+def _is_large(view: Array) -> bool:
+    """Whether a pass over it is worth a call of the library."""
+    return view.size >= FEW_ELEMS and is_chained(view.dtype)
 
 
 def _look_up(
@@ -88,14 +126,6 @@ def _look_up(
     if operand.is_private:
         return None
     return _aligned(look(memory, operand.access, indices, axes), operand, statement, len(axes))
-
-
-def _read(operand: Operand, found: Array | None, statement: Statement, lead: int, values: Values) -> Array:
-    if found is None:
-        assert operand.tile is not None and operand.access is not None  # noqa: PT018
-        found = _padded(values[operand.tile], lead, len(operand.access.shape))
-        found = _aligned(found, operand, statement, lead)
-    return found if statement.raw or operand.tile is None else as_float32(found)
 
 
 def _aligned(found: Array, operand: Operand, statement: Statement, lead: int) -> Array:
@@ -121,10 +151,11 @@ def _every_turn(sources: list[Array], summed: tuple[int, ...], axes: Sequence[Ax
     return sources
 
 
-def _kept(result: Array, statement: Statement, sources: Sequence[Array]) -> Array:
+def _kept(result: Array, statement: Statement, sources: Sequence[Any]) -> Array:
     """The private value: without the summed axes, and no window into memory that is written later."""
     rank = len(statement.target.shape)
-    if any(np.may_share_memory(source, result) for source in sources if isinstance(source, np.ndarray)):
+    views = [source.source if isinstance(source, Deferred) else source for source in sources]
+    if any(np.may_share_memory(view, result) for view in views if isinstance(view, np.ndarray)):
         result = result.copy()
     have = result.ndim - rank
     lead = (*(1,) * (len(statement.axes) - have), *result.shape[:have])
