@@ -73,8 +73,12 @@ def test_weights_come_once_for_all_tiles(tmp_path: Path) -> None:
     assert traffic["weight"] == sum(array.nbytes for array in tight.weights.values())
 
 
-def test_several_groups_of_tiles_leave_little_in_dram(tmp_path: Path) -> None:
-    """There is room for few rows of the image's size: what a group leaves behind lies in DRAM, nothing else."""
+@pytest.mark.parametrize(("kib", "most"), [(20, 0), (17, 3)])
+def test_several_groups_of_tiles_leave_little_in_dram(kib: int, most: int, tmp_path: Path) -> None:
+    """There is room for few rows of the image's size: what a group leaves behind lies in DRAM, nothing else.
+
+    At most as many times a tensor of half the image's size goes there or back; with none in tiles, 28 times.
+    """
     rng = np.random.default_rng(5)
     sizes = {"w1": (32, 3), "w2": (32, 32), "w3": (48, 32), "w4": (32, 48), "w5": (8, 32)}
     shapes = {name: (*channels, 3, 3) for name, channels in sizes.items()}
@@ -91,12 +95,12 @@ def test_several_groups_of_tiles_leave_little_in_dram(tmp_path: Path) -> None:
         helper.make_node("Conv", ["sum", "w5"], ["y"], **SAME),
     ]
     model = make_model(nodes, {"x": (1, 3, 224, 224)}, ["y"], weights)
-    tight = compile_model(model, shrunk(tmp_path, "inf1", 20))
+    tight = compile_model(model, shrunk(tmp_path, "inf1", kib))
     case = Case(model, random_inputs(model))
     assert relative_error(run(tight, case.inputs)["y"], case.exact["y"]) < case.bounds["y"]
     traffic = time_program(tight.program, tight.device).dram_bytes_by_kind
     between = 2 * 32 * 112 * 112  # bytes of what is made at half the image's size
-    assert traffic["scratch"] < 3 * between  # one of them goes to DRAM and back; with none in tiles, all: 28 times
+    assert traffic.get("scratch", 0) <= most * between
 
 
 @pytest.mark.parametrize(
@@ -135,7 +139,7 @@ def test_no_row_is_computed_twice(tiles: int) -> None:
     found = unroll(group, tiles, frozenset(outside))
     assert found is not None
     assert _macs(found.kernels) == _macs(stage.kernels)
-    assert max(t.shape[2] for t in found.partition_of) <= 48 // tiles * 2 + 8
+    assert max(t.shape[2] for t in found.partition_of) <= 2 * -(-48 // tiles) + 2  # and what a 3x3 window reads again
 
 
 def test_what_only_dma_makes_is_made_whole_for_those_after_the_group() -> None:

@@ -33,46 +33,100 @@ class Group:
     dtypes: Mapping[Tensor, str]  # in which they are held
     begun: Mapping[Tensor, tuple[int, int]]  # the channels that were made before, of tensors of which others are made
 
+    @property
+    def fewest_rows(self) -> int:
+        """Rows of the result that has fewest."""
+        return min(tensor.shape[self.dims[tensor]] for tensor in self.results)
+
 
 def rows_of(group: Group, tiles: int) -> list[dict[Tensor, Held]] | None:
     """For each tile the rows of each tensor that it makes or brings in; what none needs is not among them.
 
+    So many tiles make the rows of the results. Where these need many rows of other tensors before their first one, more
+    tiles come before: one that made those rows at once would be larger than all others.
+
     None if a kernel needs more rows of a tensor than the tile makes of it for those that come after the tensor's last
     writer: as in a chain of 3x3 convolutions, each of which adds channels to the tensor that all of them read.
     """
-    made = {kernel.out for kernel in group.kernels} | group.brought
+    done = dict.fromkeys([*(kernel.out for kernel in group.kernels), *group.brought], 0)
     grains = _grains(group)
-    done = dict.fromkeys(made, 0)
+    fewest = group.fewest_rows
+    first = -(-fewest // tiles)
+    needs = _needs(group, grains, done, _ends(group, first))
+    if needs is None:
+        return None
+    lead = max(-(-high * fewest // t.shape[group.dims[t]]) for t, high in needs.high.items()) - first
     found: list[dict[Tensor, Held]] = []
-    for tile in range(tiles):
-        low: dict[Tensor, int] = {}
-        high = {t: t.shape[group.dims[t]] * (tile + 1) // tiles for t in group.results}
-        ends: dict[Tensor, int] = {}
-        for kernel in reversed(group.kernels):
-            out = kernel.out
-            if out not in ends:
-                ends[out] = _rounded(max(done[out], high.get(out, 0)), grains.get(out), out.shape[group.dims[out]])
-            start = low.get(out, done[out]) if out in group.brought else done[out]
-            cut = cut_of(kernel, group.dims[out], start, ends[out])
-            if cut is None:
-                continue
-            axis, first, end = cut
-            region: Region = {} if axis is None else {axis: (first, end)}
-            for tensor in dict.fromkeys(kernel.sources()):
-                if tensor in made and tensor in group.dims:
-                    dim = group.dims[tensor]
-                    for maps in source_maps(kernel, tensor, group.partition_of[tensor]):
-                        origin, shape = box(maps, region)
-                        low[tensor] = min(low.get(tensor, origin[dim]), origin[dim])
-                        high[tensor] = max(high.get(tensor, 0), origin[dim] + shape[dim])
-                        if high[tensor] > ends.get(tensor, high[tensor]):
-                            return None
-        for tensor in group.brought:
-            ends.setdefault(tensor, max(done[tensor], high.get(tensor, 0)))
-        found.append({t: _held(t in group.brought, low.get(t), done[t], end) for t, end in ends.items()})
-        done |= ends
+    for left in reversed(range(-(-(fewest + lead) * tiles // fewest))):
+        needs = _needs(group, grains, done, _ends(group, fewest - -(-left * fewest // tiles)))
+        if needs is None:
+            return None
+        found.append({t: _held(t in group.brought, needs.low.get(t), done[t], end) for t, end in needs.ends.items()})
+        done |= needs.ends
     _keep_for_later(found, group.brought)
     return found
+
+
+@dataclass(frozen=True)
+class _Needs:
+    """What a tile reads of each tensor, [low, high), and the rows that are made of it by its end.
+
+    Where a tile comes before a tensor's first row, `high` is below 0: by as many rows as it will need later.
+    """
+
+    low: dict[Tensor, int]
+    high: dict[Tensor, int]
+    ends: dict[Tensor, int]
+
+
+def _ends(group: Group, end: int) -> dict[Tensor, int]:
+    """The rows that there are of each result once there are `end` of the one that has fewest."""
+    return {t: t.shape[group.dims[t]] * end // group.fewest_rows for t in group.results}
+
+
+def _needs(
+    group: Group, grains: Mapping[Tensor, tuple[int, int]], done: Mapping[Tensor, int], results: Mapping[Tensor, int]
+) -> _Needs | None:
+    """What a tile needs for so many rows of the results; `done` ones were made before. None as in `rows_of`."""
+    needs = _Needs({}, dict(results), {})
+    for kernel in reversed(group.kernels):
+        out = kernel.out
+        if out not in needs.ends:
+            end = max(done[out], needs.high.get(out, 0))
+            needs.ends[out] = _rounded(end, grains.get(out), out.shape[group.dims[out]])
+        start = needs.low.get(out, done[out]) if out in group.brought else done[out]
+        cut = cut_of(kernel, group.dims[out], start, needs.ends[out])
+        region = _before_first(kernel, group.dims[out], needs.high.get(out, 0)) if cut is None else _region(*cut)
+        if region is None:
+            continue
+        for tensor in dict.fromkeys(kernel.sources()):
+            if tensor in done and tensor in group.dims:
+                dim = group.dims[tensor]
+                for maps in source_maps(kernel, tensor, group.partition_of[tensor]):
+                    origin, shape = box(maps, region)
+                    high = origin[dim] + shape[dim]
+                    needs.high[tensor] = max(needs.high.get(tensor, high), high)
+                    if cut is not None:
+                        needs.low[tensor] = min(needs.low.get(tensor, origin[dim]), origin[dim])
+                    if high > needs.ends.get(tensor, high):
+                        return None
+    for tensor in group.brought:
+        needs.ends.setdefault(tensor, max(done[tensor], needs.high.get(tensor, 0)))
+    return needs
+
+
+def _region(axis: Axis | None, first: int, end: int) -> Region:
+    return {} if axis is None else {axis: (first, end)}
+
+
+def _before_first(kernel: Kernel, dim: int, end: int) -> Region | None:
+    """Where the kernel's last row before `end` would be, if that is before its first one."""
+    part = kernel.out_maps[dim]
+    axis = main_axis(part)
+    if axis is None:
+        return None
+    last = (end - 1 - part.const) // part.terms[axis]
+    return {axis: (last, last + 1)} if last < 0 else None
 
 
 def cut_of(kernel: Kernel, dim: int, start: int, end: int) -> tuple[Axis | None, int, int] | None:

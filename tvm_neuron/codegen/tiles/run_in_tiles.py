@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.tiles.group import group_of, stationary_bytes
+from tvm_neuron.codegen.tiles.park import park
 from tvm_neuron.codegen.tiles.rows import Group
 from tvm_neuron.codegen.tiles.unroll import Ahead, Unrolled, unroll
 from tvm_neuron.codegen.tiles.usage import NEAR, Usage, usage, worth_spilling
@@ -84,7 +85,7 @@ class _Tiling:
                 found = find(first, end, now, self.in_dram | spilled)
                 if found is not None:
                     after = self._put(first, end, found, spilled)
-                    return first if find == self._single_images else after
+                    return after - len(found.kernels) if find == self._single_images else after
         for first, end, spilled in self._through_dram(step, at, now):
             found = self._rows(first, end, now, self.in_dram | spilled)
             if found is not None:
@@ -93,11 +94,24 @@ class _Tiling:
 
     def _put(self, first: int, end: int, found: Unrolled, spilled: set[Tensor]) -> int:
         """Puts the tiles in the place of kernels; the step after them."""
-        self.spilled |= spilled
+        for tensor in sorted(spilled, key=lambda found: found.name):
+            first, end = self._spill(tensor, first, end)
         self.partition_of |= found.partition_of
         self.dtypes |= found.dtypes
         self.kernels = [*self.kernels[:first], *found.kernels, *self.kernels[end:]]
         return first + len(found.kernels)
+
+    def _spill(self, tensor: Tensor, first: int, end: int) -> tuple[int, int]:
+        """Gives the tensor's memory to a group of kernels; where the group is then."""
+        parked = park(self.kernels, first, end, tensor, self.partition_of)
+        if parked is None:
+            self.spilled.add(tensor)
+            return first, end
+        self.spilled.add(parked.stored)
+        self.kernels = parked.kernels
+        for new in (parked.stored, parked.again):
+            self.partition_of[new], self.dtypes[new] = self.partition_of[tensor], self.dtypes[tensor]
+        return parked.first, parked.end
 
     def _through_dram(self, step: int, at: int, now: Usage) -> Iterator[tuple[int, int, set[Tensor]]]:
         """Groups around the step that leave all they make for others in DRAM; those that leave least there first."""
@@ -146,8 +160,7 @@ class _Tiling:
         group = self._group(first, end, 0, now, in_dram)
         if group is None or self._weights_bytes(first, end) > MOST_LOADED_AGAIN * self.weights_capacity:
             return None
-        images = min(tensor.shape[0] for tensor in group.results)
-        found = unroll(group, images, frozenset(in_dram & group.results), Ahead.NONE)
+        found = unroll(group, group.fewest_rows, frozenset(in_dram & group.results), Ahead.NONE)
         most = max(now.alive[first:end]) / 2
         return found if found is not None and self._peak(first, end, found, in_dram) < most else None
 
@@ -166,8 +179,8 @@ class _Tiling:
         group = self._group(first, end, dim, now, in_dram)
         if group is None:
             return None
-        most = min(tensor.shape[dim] for tensor in group.results)
-        counts = [tiles for tiles in TILES if tiles <= most]
+        most = group.fewest_rows
+        counts = [*(tiles for tiles in TILES if tiles < most), most]
         # What comes from DRAM is asked for a tile ahead; whole images do with less, their work is long enough.
         for ahead in (Ahead.TILE,) if dim else _IMAGES_AHEAD:
             if self._if_fits(group, counts[-1], ahead, first, end, in_dram) is None:

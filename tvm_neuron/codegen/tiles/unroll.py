@@ -53,7 +53,7 @@ def unroll(
     Results that are `in_dram` are stored there, whole rows at a time.
     """
     rows = rows_of(group, tiles)
-    return _Unroll(group, rows, in_dram).run(ahead, tiles if most is None else min(most, tiles)) if rows else None
+    return _Unroll(group, rows, in_dram).run(ahead, min(most or len(rows), len(rows))) if rows else None
 
 
 class _Unroll:
