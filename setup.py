@@ -64,13 +64,13 @@ setup(
         "tvm_neuron.hw": ["chips/*.json", "instances.json"],
         "tvm_neuron.operators": ["*.json"],
         "tvm_neuron.native": ["*.cc", "*.h"],
-        "tvm_neuron.runtime": ["*.cc"],
+        "tvm_neuron.runtime": ["*.cc", "*.h"],
     },
     ext_modules=[
         Extension(
             "tvm_neuron.runtime.libneuron_module",
-            ["tvm_neuron/runtime/neuron_module.cc", "tvm_neuron/runtime/parallel.cc"],
-            depends=["tvm_neuron/native/apart.h", "tvm_neuron/native/pool.h"],
+            [f"tvm_neuron/runtime/{name}.cc" for name in ("convolve", "matmul", "neuron_module", "parallel")],
+            depends=["tvm_neuron/native/apart.h", "tvm_neuron/native/pool.h", "tvm_neuron/runtime/blas.h"],
             libraries=["tvm_ffi"],
             extra_compile_args=["-std=c++17", "-O2", "-fvisibility=hidden", "-g0"],
         ),

@@ -13,7 +13,6 @@ from onnx import helper
 import tvm_neuron
 from tests.onnx_models import make_model
 from tvm_neuron import relay
-from tvm_neuron.runtime import kernels
 from tvm_neuron.runtime.program import LoadedProgram
 from tvm_neuron.runtime.service import Service
 
@@ -39,10 +38,11 @@ class Meeting:
 @pytest.fixture
 def meeting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Meeting]:
     made, on_core = Meeting(), LoadedProgram.__call__
+    on_cpu = tvm_ffi.get_global_func("tvm_neuron.runtime.matmul")
 
     def matmul(*tensors: tvm.runtime.Tensor) -> None:
         made.enter("cpu")
-        kernels.matmul(*tensors)
+        on_cpu(*tensors)
 
     def call(program: LoadedProgram, *tensors: tvm.runtime.Tensor) -> None:
         made.enter("core")
@@ -51,7 +51,7 @@ def meeting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Meeting]:
     monkeypatch.setattr(LoadedProgram, "__call__", call)
     tvm_ffi.register_global_func("tvm_neuron.runtime.matmul", matmul, override=True)
     yield made
-    tvm_ffi.register_global_func("tvm_neuron.runtime.matmul", kernels.matmul, override=True)
+    tvm_ffi.register_global_func("tvm_neuron.runtime.matmul", on_cpu, override=True)
 
 
 def built() -> Any:

@@ -9,7 +9,7 @@ from tvm_neuron.runtime.contents import manifest, neffs
 from tvm_neuron.runtime.crossing import register_errors
 from tvm_neuron.runtime.executor import Executor, executors
 from tvm_neuron.runtime.host import has_level, use_all_cores
-from tvm_neuron.runtime.kernels import convolve, matmul
+from tvm_neuron.runtime.kernels import products
 from tvm_neuron.runtime.library import FACTORY_ENTRY, MANIFEST_ENTRY, load_library, make_module
 from tvm_neuron.runtime.positions import checked_positions
 from tvm_neuron.runtime.program import load
@@ -21,9 +21,12 @@ __all__ = ["FACTORY_ENTRY", "MANIFEST_ENTRY", "VERSION", "Executor", "make_modul
 use_all_cores()
 load_library()
 register_errors()
-tvm_ffi.register_global_func("tvm_neuron.runtime.load", load, override=True)
-tvm_ffi.register_global_func("tvm_neuron.runtime.factory", executors, override=True)
-tvm_ffi.register_global_func("tvm_neuron.runtime.matmul", matmul, override=True)
-tvm_ffi.register_global_func("tvm_neuron.runtime.checked_positions", checked_positions, override=True)
-tvm_ffi.register_global_func("tvm_neuron.runtime.convolve", convolve, override=True)
-tvm_ffi.register_global_func("tvm_neuron.runtime.has_level", has_level, override=True)
+_FUNCTIONS = {
+    "load": load,
+    "factory": executors,
+    "checked_positions": checked_positions,
+    "has_level": has_level,
+    **products(),
+}
+for _name, _function in _FUNCTIONS.items():
+    tvm_ffi.register_global_func(f"tvm_neuron.runtime.{_name}", _function, override=True)

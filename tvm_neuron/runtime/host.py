@@ -54,12 +54,6 @@ def use_all_cores() -> None:
         os.environ[_THREADS[0]] = str(cores)
 
 
-def threads() -> int:
-    """On how many threads CPU parts run."""
-    given = [os.environ[name] for name in _THREADS if os.environ.get(name, "").isdigit()]
-    return max(1, int(given[0]) if given else os.cpu_count() or 1)
-
-
 def _cores() -> int:
     """0 where the system does not tell."""
     if not hasattr(os, "sched_getaffinity"):

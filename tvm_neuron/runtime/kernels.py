@@ -1,30 +1,39 @@
-"""Functions that compiled CPU parts call; registered under `tvm_neuron.runtime.<name>`.
+"""Products of matrices and convolutions that compiled CPU parts call: by NumPy's BLAS, in C++ where that is OpenBLAS.
 
-BLAS's own threads spin while they wait for each other, which takes many times as long as soon as anything else runs on
-their cores. So each product runs on one thread, and parts are shared out to as many threads as parallel loops use.
+Both `matmul` and `convolve` are written twice. matmul.cc and convolve.cc share a product out to the threads of parallel
+loops; the functions here do the same with any BLAS, and are what those are tested against.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from itertools import pairwise, product
+import ctypes
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 import tvm
+import tvm_ffi
 from numpy.typing import NDArray
 
-from tvm_neuron.runtime.host import threads
+from tvm_neuron.isa.blas import openblas
 from tvm_neuron.runtime.tensors import as_numpy
-from tvm_neuron.sim.blas import one_thread
 
-_MANY_PRODUCTS = 1 << 24
-"""From here on, one thread takes so long (about 0.3 ms) that handing out parts is worth it."""
-_PIECES = 2
-"""How many pieces a thread gets of a product: with more, the next one can take over from one that is late."""
+_BLAS = (
+    "scipy_cblas_sgemm64_", "scipy_cblas_sgemv64_", "scipy_cblas_dgemm64_", "scipy_cblas_dgemv64_",
+    "scipy_openblas_get_num_threads64_", "scipy_openblas_set_num_threads64_",
+)  # fmt: skip
+"""What `tvm_neuron.runtime.blas.use` takes the addresses of; of NumPy's wheels."""
 _PATCH_BYTES = 1 << 20
 """Operands of a convolution are laid out for BLAS in pieces of this size, which stay in a core's cache."""
+
+
+def products() -> dict[str, Callable[..., None]]:
+    """`matmul` and `convolve` as this process has them."""
+    library = openblas()
+    if not all(hasattr(library, name) for name in _BLAS):
+        return {"matmul": matmul, "convolve": convolve}
+    addresses = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in _BLAS]
+    tvm_ffi.get_global_func("tvm_neuron.runtime.blas.use")(*addresses)
+    return {name: tvm_ffi.get_global_func(f"tvm_neuron.runtime.blas.{name}") for name in ("matmul", "convolve")}
 
 
 def matmul(a: tvm.runtime.Tensor, b: tvm.runtime.Tensor, out: tvm.runtime.Tensor) -> None:
@@ -33,22 +42,7 @@ def matmul(a: tvm.runtime.Tensor, b: tvm.runtime.Tensor, out: tvm.runtime.Tensor
     if x.ndim > 1 and y.ndim == 2:  # one product of all rows
         rows = prod(x.shape[:-1])
         x, z = x.reshape(rows, x.shape[-1]), z.reshape(rows, z.shape[-1])
-    is_split = min(x.ndim, y.ndim) > 1 and (y.ndim == 2 or x.shape[:-2] == y.shape[:-2])
-    is_split = is_split and z.size * x.shape[-1] >= _MANY_PRODUCTS
-    is_by_columns = y.ndim == 2 and z.shape[-1] > len(x)  # each part lays out all of the other operand for itself
-    length = z.shape[-1] if is_by_columns else len(z)
-
-    def part(piece: slice) -> None:
-        if is_by_columns:
-            np.matmul(x, y[:, piece], out=z[:, piece])
-        else:
-            np.matmul(x[piece], y if y.ndim == 2 else y[piece], out=z[piece])
-
-    with one_thread():
-        if is_split:
-            _share_out(part, _slices(length, min(_PIECES * threads(), length)))
-        else:
-            np.matmul(x, y, out=z)
+    np.matmul(x, y, out=z)
 
 
 def convolve(
@@ -70,26 +64,13 @@ def convolve(
     kernels = w.reshape(groups, w.shape[0] // groups, prod(w.shape[1:]))
     flat = z.reshape(z.shape[0], groups, kernels.shape[1], prod(z.shape[2:]))
     inner = prod(z.shape[3:])
-    count = max(1, -(-z.shape[2] * kernels.shape[2] * inner * x.itemsize // _PATCH_BYTES))
-    is_split = z.size * kernels.shape[2] >= _MANY_PRODUCTS
-    if is_split:
-        count = -(-count // threads()) * threads()  # as many for each
-    rows = _slices(z.shape[2], min(count, z.shape[2]))
-
-    def part(task: tuple[int, int, slice]) -> None:
-        image, group, piece = task
+    rows = max(1, _PATCH_BYTES // max(1, kernels.shape[2] * inner * x.itemsize))
+    for image, group in np.ndindex(z.shape[0], groups):
         channels = windows[image, group * w.shape[1] : (group + 1) * w.shape[1]]
-        patch = np.ascontiguousarray(channels[(slice(None),) * (rank + 1) + (piece,)])
-        place = slice(piece.start * inner, piece.stop * inner)
-        np.matmul(kernels[group], patch.reshape(kernels.shape[2], -1), out=flat[image, group, :, place])
-
-    tasks = product(range(z.shape[0]), range(groups), rows)
-    with one_thread():
-        if is_split:
-            _share_out(part, tasks)
-        else:
-            for task in tasks:
-                part(task)
+        for begin in range(0, z.shape[2], rows):
+            patch = np.ascontiguousarray(channels[(slice(None),) * (rank + 1) + (slice(begin, begin + rows),)])
+            place = slice(begin * inner, (begin + rows) * inner)
+            np.matmul(kernels[group], patch.reshape(kernels.shape[2], -1), out=flat[image, group, :, place])
 
 
 def _windows(
@@ -107,27 +88,3 @@ def _windows(
     view = np.lib.stride_tricks.sliding_window_view(x, spans, tuple(range(2, 2 + rank)))
     steps = [slice(None, None, int(step)) for step in (*strides, *dilations)]
     return view[(slice(None), slice(None), *steps)].transpose(0, 1, *range(2 + rank, 2 + 2 * rank), *range(2, 2 + rank))
-
-
-def _slices(length: int, parts: int) -> list[slice]:
-    return [slice(*pair) for pair in pairwise(length * part // parts for part in range(parts + 1))]
-
-
-def _share_out(part: Callable[[Any], None], tasks: Iterable[Any]) -> None:
-    """Every thread takes the next task when it is done; this one does what no other has begun."""
-    waiting = iter(list(tasks))
-
-    def work() -> None:
-        for task in waiting:
-            part(task)
-
-    helpers = [_pool().submit(work) for _ in range(threads() - 1)]
-    work()
-    for helper in helpers:
-        if not helper.cancel():
-            helper.result()
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads(), "tvm_neuron")

@@ -1,4 +1,4 @@
-"""Products of matrices and convolutions on the CPU: the runtime's functions, which call NumPy's BLAS.
+"""Products of matrices and convolutions on the CPU: the runtime's functions, which call NumPy's BLAS on all threads.
 
 A BLAS chooses its kernels on the machine that it runs on, so a library that was compiled elsewhere is as fast. What is
 small, of other dtypes, or sums over a few products only, as a depthwise convolution does, stays a loop.
@@ -10,7 +10,7 @@ import tvm
 from tvm import relax, tirx
 
 FEW_PRODUCTS = 1 << 14
-"""Loops take no longer for these than a call of the runtime's function, about 10 us."""
+"""Loops take no longer for these than a call of the runtime's function in Python, about 10 us."""
 SHORT_SUM = 16
 """A BLAS gains nothing on sums of fewer products."""
 
