@@ -76,8 +76,8 @@ setup(
         ),
         Extension(
             "tvm_neuron.native.libneuron_native",
-            [f"tvm_neuron/native/{name}.cc" for name in ("assign", "chain", "native", "products")],
-            depends=[f"tvm_neuron/native/{name}.h" for name in ("apart", "axes", "floats", "pool")],
+            [f"tvm_neuron/native/{name}.cc" for name in ("assign", "chain", "native", "products", "tape")],
+            depends=[f"tvm_neuron/native/{name}.h" for name in ("apart", "axes", "calls", "floats", "pool")],
             # No rounding is left out: products and sums stay two operations.
             extra_compile_args=["-std=c++17", "-O3", "-ffp-contract=off", "-fvisibility=hidden", "-g0"],
         ),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tvm_neuron.native import native
+from tvm_neuron.native import call, leave_out, native
 
 Array = NDArray[Any]
 _F32_BYTES = 4
@@ -38,15 +38,17 @@ def add_products(total: Array, left: Array, right: Array, fresh: bool) -> None:
     Instead of one, there may be any number of axes for steps and batches. All is float32, rows are contiguous; M and N
     are 2 at least, because BLAS adds in another order for a vector.
     """
-    gemm, library = _sgemm(), native()
-    if gemm is None or library is None:
+    gemm = _sgemm()
+    if gemm is None or native() is None:
+        leave_out()
         add_products_by_numpy(total, left, right, fresh)
         return
     (k, m), n = left.shape[-2:], right.shape[-1]
     rows_apart = max(m, left.strides[-2] // _F32_BYTES), max(n, right.strides[-2] // _F32_BYTES)  # at K = 1 any stride
     lead = left.ndim - 2
     sizes = ctypes.c_int64 * lead
-    library.tvm_neuron_add_products(
+    call(
+        "add_products",
         gemm, total.ctypes.data, len(total), m, n, k, lead, sizes(*left.shape[:lead]),
         left.ctypes.data, sizes(*left.strides[:lead]), rows_apart[0],
         right.ctypes.data, sizes(*right.strides[:lead]), rows_apart[1], fresh,

@@ -1,6 +1,7 @@
 """contract: the PE array's arithmetic, for one matmul or for a whole loop nest of them."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Any
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from tvm_neuron.isa.blas import add_products
 from tvm_neuron.isa.matrices import packed, window
+from tvm_neuron.isa.recorded import again
 
 Array = NDArray[Any]
 # Operands of summed steps that are converted in one go: what the host's second cache holds.
@@ -24,6 +26,15 @@ def contract(stationary: Array, moving: Array, summed: tuple[int, ...], old: Arr
     its matmuls give one by one. (BLAS gives each element the same bits in a matrix of any size, but takes another
     path for a single row or column, so those are doubled.) The result may be a view of a larger array.
     """
+    if old is not None:
+        return _contract(stationary, moving, summed, old)[1]
+    return again(partial(_contract, summed=summed), (stationary, moving), summed)
+
+
+def _contract(
+    stationary: Array, moving: Array, summed: tuple[int, ...], old: Array | None = None
+) -> tuple[Array, Array]:
+    """(all sums, those that are the result)."""
     loops = stationary.ndim - 2
     free = moving.shape[loops + 1 :]
     if old is not None:
@@ -60,7 +71,7 @@ def contract(stationary: Array, moving: Array, summed: tuple[int, ...], old: Arr
         add_products(sums, a, b, fresh)
         fresh = False
     places = [order.index(axis) for axis in (*kept, *range(loops, moving.ndim))]
-    return total.transpose(places)[tuple(None if axis in summed else slice(None) for axis in range(loops))]
+    return sums, total.transpose(places)[tuple(None if axis in summed else slice(None) for axis in range(loops))]
 
 
 def _spread_out(

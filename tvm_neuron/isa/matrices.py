@@ -35,14 +35,14 @@ def packed(
         index[axis] = part if operand.shape[axis] > 1 else slice(None)
     found = operand[tuple(index)]
     if found.strides[-1] != found.itemsize:
-        found = as_float32(found)
+        found = as_float32(found, "wide")
     rest = [axis for axis in range(operand.ndim) if axis not in (*summed, *lead, *columns)]  # of size 1
     found = found.transpose(*summed, *lead, *columns, *rest)
     outer = found.shape[: len(summed) + len(lead)]
     width = prod(found.shape[len(outer) :])
     room = scratch(name, prod(outer) * max(2, width))
     if width == 1:
-        room.reshape(*found.shape, 2)[...] = found[..., None]
+        assign(room.reshape(*found.shape, 2), found[..., None])
     else:
         assign(room.reshape(found.shape), found)
     shape = (*(part.stop - part.start for part in where), *outer[len(where) :], max(2, width))

@@ -19,7 +19,13 @@ def scratch(name: str, elems: int) -> NDArray[np.float32]:
     if room is None or room.size < elems:
         room = np.empty(elems, np.float32)
         setattr(_ROOM, name, room)
+        _ROOM.generation = generation() + 1
     return room[:elems]
+
+
+def generation() -> int:
+    """How often a room of this thread was made anew, and so lies elsewhere."""
+    return getattr(_ROOM, "generation", 0)
 
 
 def keep_freed_memory() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from tvm_neuron.isa.scratch import scratch
 from tvm_neuron.native import assign
 
 Array = NDArray[Any]
@@ -13,8 +14,10 @@ _SMALL_ELEMS = 4096
 _LONG_RUN = 16
 
 
-def as_float32(view: Array) -> Array:
+def as_float32(view: Array, room: str = "") -> Array:
     """`view` in float32: itself where it is that, else a copy, whose elements may share places as the view's do.
+
+    The copy lies in the `scratch` of the name `room`, if there is one.
 
     Conversions of runs are several times as quick as those of single elements, so where the view skips little or
     meets elements again and again (windows), all between its first and last one is converted.
@@ -24,10 +27,10 @@ def as_float32(view: Array) -> Array:
     item = view.itemsize
     is_run = view.strides[-1] == item and view.shape[-1] >= _LONG_RUN
     if is_run or view.size < _SMALL_ELEMS or view.dtype.kind in "iub":
-        return _copied(view)
+        return _copied(view, room)
     axes = sorted((axis for axis in range(view.ndim) if view.shape[axis] > 1), key=lambda axis: view.strides[axis])
     if any(view.strides[axis] < 0 or view.strides[axis] % item for axis in axes):
-        return _copied(view)
+        return _copied(view, room)
     run, elems, inner = 1, 1, 0  # of the smallest steps: from the first element to the last one, and how many there are
     for number, axis in enumerate(axes):
         reach = run + view.strides[axis] // item * (view.shape[axis] - 1)
@@ -37,7 +40,7 @@ def as_float32(view: Array) -> Array:
         run, inner = reach, number + 1
     outer = axes[inner:]
     rows = as_strided(view, (*(view.shape[a] for a in outer), run), (*(view.strides[a] for a in outer), item))
-    wide = _copied(rows)
+    wide = _copied(rows, room)
     strides = [0] * view.ndim
     for axis in axes[:inner]:
         strides[axis] = view.strides[axis] // item * wide.itemsize
@@ -46,7 +49,7 @@ def as_float32(view: Array) -> Array:
     return as_strided(wide, view.shape, strides)
 
 
-def _copied(view: Array) -> Array:
-    wide = np.empty(view.shape, np.float32)
+def _copied(view: Array, room: str) -> Array:
+    wide = scratch(room, view.size).reshape(view.shape) if room else np.empty(view.shape, np.float32)
     assign(wide, view)
     return wide

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "axes.h"
+#include "calls.h"
 #include "floats.h"
 
 namespace {
@@ -50,7 +51,7 @@ constexpr Copy kCopies[2][2] = {  // [target][source], float32 or bfloat16
 // target[...] = source; is_bfloat16 instead of float32. `sizes` are the shape and the steps in bytes of the target, then
 // those of the source. The two share no byte. Returns 0, and does nothing, where the source can't be repeated to the
 // target's shape.
-extern "C" __attribute__((visibility("default"))) int tvm_neuron_assign(
+EXPORTED int tvm_neuron_assign(
     char* target, int target_is_bfloat16, int rank, char* source, int source_is_bfloat16, int source_rank,
     const int64_t* sizes) {
   const int64_t *shape = sizes, *steps = shape + rank, *source_shape = steps + rank;

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.native.library import native
+from tvm_neuron.native.tape import call, is_recording, leave_out
 
 Array = NDArray[Any]
 IS_BFLOAT16 = {np.dtype(np.float32): 0, np.dtype(ml_dtypes.bfloat16): 1}
@@ -19,19 +20,23 @@ def assign(target: Array, source: Array) -> None:
 
     Between float32 and bfloat16 it runs on all cores.
     """
-    if not any(source.strides):  # one value
-        target[...] = source[(0,) * source.ndim].astype(target.dtype)
-        return
-    library = native()
     kinds = IS_BFLOAT16.get(target.dtype), IS_BFLOAT16.get(source.dtype)
-    is_few = target.size < FEW_ELEMS or source.ndim > target.ndim
-    if library is None or is_few or None in kinds or np.may_share_memory(target, source):
-        target[...] = source
+    is_few = (target.size < FEW_ELEMS and not is_recording()) or source.ndim > target.ndim
+    is_simple = is_few or not any(source.strides)  # the same value everywhere
+    if native() is None or is_simple or None in kinds or np.may_share_memory(target, source):
+        _assign_by_numpy(target, source)
         return
     sizes = (*target.shape, *target.strides, *source.shape, *source.strides)
-    is_done = library.tvm_neuron_assign(
+    is_done = call(
+        "assign",
         target.ctypes.data, kinds[0], target.ndim, source.ctypes.data, kinds[1], source.ndim,
         (ctypes.c_int64 * len(sizes))(*sizes),
     )  # fmt: skip
     if not is_done:
-        target[...] = source  # says what is wrong with the shapes
+        _assign_by_numpy(target, source)  # says what is wrong with the shapes
+
+
+def _assign_by_numpy(target: Array, source: Array) -> None:
+    leave_out()
+    is_one_value = not any(source.strides)  # rounded once
+    target[...] = source[(0,) * source.ndim].astype(target.dtype) if is_one_value else source

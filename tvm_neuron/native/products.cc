@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "calls.h"
 #include "pool.h"
 
 namespace {
@@ -11,9 +12,6 @@ constexpr int kRowMajor = 101, kPlain = 111, kTransposed = 112;
 constexpr int64_t kProductsOfPiece = 1 << 21;  // multiplications: some 30 microseconds
 constexpr int64_t kPiecesPerThread = 2;
 constexpr int64_t kEdge = 16;  // parts of a matrix are whole vectors of the processor
-
-using Gemm = void (*)(int, int, int, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t,
-                      float, float*, int64_t);
 
 struct Operand {
   const char* data;
@@ -37,8 +35,8 @@ int64_t Edge(int64_t size, int64_t piece, int64_t pieces) {
 
 // total[batch, m, n] = (fresh ? 0 : total) + left[0].T @ right[0] + left[batch].T @ right[batch] + ..., in this order;
 // left and right hold matrices [k, m] and [k, n] in `rank` axes of these counts. Returns 1.
-extern "C" __attribute__((visibility("default"))) int tvm_neuron_add_products(
-    Gemm gemm, float* total, int64_t batch, int64_t m, int64_t n, int64_t k, int rank, const int64_t* counts,
+EXPORTED int tvm_neuron_add_products(
+    Gemm* gemm, float* total, int64_t batch, int64_t m, int64_t n, int64_t k, int rank, const int64_t* counts,
     const char* left_data, const int64_t* left_steps, int64_t left_row, const char* right_data,
     const int64_t* right_steps, int64_t right_row, int fresh) {
   const Operand left{left_data, left_steps, left_row}, right{right_data, right_steps, right_row};
