@@ -69,7 +69,10 @@ setup(
     ext_modules=[
         Extension(
             "tvm_neuron.runtime.libneuron_module",
-            [f"tvm_neuron/runtime/{name}.cc" for name in ("convolve", "matmul", "neuron_module", "parallel")],
+            [
+                f"tvm_neuron/runtime/{name}.cc"
+                for name in ("convolve", "matmul", "neuron_module", "parallel", "positions")
+            ],
             depends=["tvm_neuron/native/apart.h", "tvm_neuron/native/pool.h", "tvm_neuron/runtime/blas.h"],
             libraries=["tvm_ffi"],
             extra_compile_args=["-std=c++17", "-O2", "-fvisibility=hidden", "-g0"],

@@ -11,7 +11,6 @@ from tvm_neuron.runtime.executor import Executor, executors
 from tvm_neuron.runtime.host import has_level, use_all_cores
 from tvm_neuron.runtime.kernels import products
 from tvm_neuron.runtime.library import FACTORY_ENTRY, MANIFEST_ENTRY, load_library, make_module
-from tvm_neuron.runtime.positions import checked_positions
 from tvm_neuron.runtime.program import load
 from tvm_neuron.runtime.report import report
 from tvm_neuron.runtime.version import VERSION
@@ -24,7 +23,6 @@ register_errors()
 _FUNCTIONS = {
     "load": load,
     "factory": executors,
-    "checked_positions": checked_positions,
     "has_level": has_level,
     **products(),
 }
