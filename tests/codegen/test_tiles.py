@@ -73,14 +73,14 @@ def test_weights_come_once_for_all_tiles(tmp_path: Path) -> None:
     assert traffic["weight"] == sum(array.nbytes for array in tight.weights.values())
 
 
-@pytest.mark.parametrize(("kib", "most"), [(20, 0), (17, 3)])
+@pytest.mark.parametrize(("kib", "most"), [(24, 0), (20, 3)])
 def test_several_groups_of_tiles_leave_little_in_dram(kib: int, most: int, tmp_path: Path) -> None:
     """There is room for few rows of the image's size: what a group leaves behind lies in DRAM, nothing else.
 
-    At most as many times a tensor of half the image's size goes there or back; with none in tiles, 28 times.
+    At most as many times a tensor of half the image's size goes there or back.
     """
     rng = np.random.default_rng(5)
-    sizes = {"w1": (32, 3), "w2": (32, 32), "w3": (48, 32), "w4": (32, 48), "w5": (8, 32)}
+    sizes = {"w1": (72, 3), "w2": (72, 72), "w3": (80, 72), "w4": (72, 80), "w5": (72, 72)}
     shapes = {name: (*channels, 3, 3) for name, channels in sizes.items()}
     weights = {n: (rng.standard_normal(s) / np.sqrt(np.prod(s[1:]))).astype(np.float32) for n, s in shapes.items()}
     nodes = [
@@ -99,7 +99,7 @@ def test_several_groups_of_tiles_leave_little_in_dram(kib: int, most: int, tmp_p
     case = Case(model, random_inputs(model))
     assert relative_error(run(tight, case.inputs)["y"], case.exact["y"]) < case.bounds["y"]
     traffic = time_program(tight.program, tight.device).dram_bytes_by_kind
-    between = 2 * 32 * 112 * 112  # bytes of what is made at half the image's size
+    between = 2 * 72 * 112 * 112  # bytes of what is made at half the image's size
     assert traffic.get("scratch", 0) <= most * between
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from tvm_neuron.codegen.kernels.affine import fold_scale
 from tvm_neuron.codegen.kernels.bounce import bounce_through_dram
 from tvm_neuron.codegen.kernels.exact_constants import keep_bits
+from tvm_neuron.codegen.kernels.fold_rows import fold_rows
 from tvm_neuron.codegen.kernels.functions import use_functions
 from tvm_neuron.codegen.kernels.fuse import fuse
 from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operands
@@ -75,6 +76,7 @@ def make_kernels(
     kernels = [kernel if kernel.by_dma else _simplified(kernel) for kernel in kernels]
     kernels = move_tables(kernels, partition_of)
     kernels = choose_operands(kernels, precisions, device)
+    kernels = fold_rows(kernels, partition_of, device)
     ring = tuning.weights_bytes(device)
     dtypes = choose_dtypes(kernels, precisions)
     kernels = pack_depth(kernels, partition_of, dtypes, device, ring)

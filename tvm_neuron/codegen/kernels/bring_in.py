@@ -65,7 +65,7 @@ def bring_in(
     found: list[Kernel] = []
     if source.fill is not None:
         inside[dim] = max(low for low, _ in valid), min(high for _, high in valid)
-        found += [fill(packed, like, part, box, source.fill) for box in _border(packed.shape, part, inside)]
+        found += [fill(packed, like, part, box, source.fill) for box in border(packed.shape, part, inside)]
     for w, (row, (low, high)) in enumerate(zip(rows, valid, strict=True)):
         axes = [Axis(f"d{d}", end - start) for d, (start, end) in enumerate(inside)]
         axes[part], axes[dim] = Axis("c", depth), Axis("r", high - low)
@@ -90,7 +90,7 @@ def _valid(row: Linear, low: int, high: int, extent: int) -> tuple[int, int]:
     return max(0, -(-(low - row.const) // step)), min(extent, (high - 1 - row.const) // step + 1)
 
 
-def _border(shape: Sequence[int], part: int, inside: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+def border(shape: Sequence[int], part: int, inside: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
     """Boxes that together cover what is outside of the box `inside`."""
     found = []
     box = [(0, extent) for extent in shape]

@@ -1,0 +1,138 @@
+"""Tensors of few channels have several rows on the partitions, so that kernels work on all of these rows at once."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from tests.codegen.graphs import graph_of
+from tests.models.agreement import Case, random_inputs, relative_error
+from tests.onnx_models import make_model
+from tests.stages.networks import compile_model, run
+from tvm_neuron.codegen.simplify import make_kernels
+from tvm_neuron.hw import load_device
+from tvm_neuron.schedule.kernel import Contraction, Kernel
+from tvm_neuron.schedule.rule import load_rules
+
+CHANNELS = 16
+
+
+class Convolutions:
+    """Writes networks of convolutions with biases."""
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(8)
+        self.nodes: list[onnx.NodeProto] = []
+        self.weights: dict[str, np.ndarray] = {}
+
+    def conv(
+        self,
+        x: str,
+        depth: int,
+        channels: int,
+        kernel: Sequence[int] = (3, 3),
+        pads: int = 1,
+        **attributes: Sequence[int],
+    ) -> str:
+        name = f"conv{len(self.nodes)}"
+        weights = self.rng.standard_normal((channels, depth, *kernel)).astype(np.float32)
+        self.weights[f"{name}.w"] = weights / weights[0].size ** 0.5
+        self.weights[f"{name}.b"] = self.rng.standard_normal(channels).astype(np.float32)
+        inputs = [x, f"{name}.w", f"{name}.b"]
+        self.nodes.append(helper.make_node("Conv", inputs, [name], name, pads=[pads] * 4, **attributes))
+        return name
+
+    def op(self, kind: str, *inputs: str, **attributes: int) -> str:
+        name = f"{kind}{len(self.nodes)}"
+        self.nodes.append(helper.make_node(kind, inputs, [name], name, **attributes))
+        return name
+
+    def model(self, output: str, rows: int = 24, batch: int = 1) -> onnx.ModelProto:
+        return make_model(self.nodes, {"x": (batch, CHANNELS, rows, 20)}, [output], self.weights)
+
+
+def kernels_of(model: onnx.ModelProto, chip: str = "inf2") -> list[Kernel]:
+    return make_kernels(graph_of(model), load_rules(), load_device(chip))[0]
+
+
+def shapes(model: onnx.ModelProto) -> list[tuple[int, ...]]:
+    """What the contractions write."""
+    return [kernel.out.shape for kernel in kernels_of(model) if isinstance(kernel.root, Contraction)]
+
+
+def check(model: onnx.ModelProto, chip: str, mode: str = "strict") -> None:
+    case = Case(model, random_inputs(model))
+    found = run(compile_model(model, f"neuron/{chip}"), case.inputs, mode)
+    for name, exact in case.exact.items():
+        assert relative_error(found[name], exact) < case.bounds[name]
+
+
+def chain(batch: int = 1, between: int = 32, last: int = 32, **second: Sequence[int]) -> onnx.ModelProto:
+    """Two convolutions; the last halves the rows, as its fold may be smaller then."""
+    net = Convolutions()
+    x = net.op("Relu", net.conv("x", CHANNELS, between))
+    x = net.op("Relu", net.conv(x, between, between, **second))
+    return net.model(net.conv(x, between, last, strides=(2, 2)), batch=batch)
+
+
+@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+@pytest.mark.parametrize(
+    "second",
+    [
+        {},
+        {"kernel": (1, 1), "pads": 0},
+        {"kernel": (5, 3), "pads": 2},
+        {"kernel": (2, 3), "pads": 1},  # an odd number of rows: no fold where they are
+        {"dilations": (2, 1), "pads": 2},
+        {"strides": (3, 1)},
+        {"kernel": (5, 5), "pads": 3, "strides": (2, 2)},  # 13 rows
+    ],
+    ids=str,
+)
+def test_as_onnxruntime(second: dict[str, Sequence[int]], chip: str) -> None:
+    check(chain(**second), chip)
+
+
+@pytest.mark.parametrize("mode", ["nest", "strict"])
+def test_batches(mode: str) -> None:
+    check(chain(batch=3), "inf2", mode)
+
+
+def test_as_many_rows_as_partitions_take() -> None:
+    """The stride of the last convolution brings half as many rows; the output itself is as the model has it."""
+    model = chain(between=32, last=64)
+    assert shapes(model) == [(1, 64, 14, 22), (1, 64, 14, 22), (1, 64, 12, 10)]
+    middle = [kernel.root for kernel in kernels_of(model) if isinstance(kernel.root, Contraction)][1]
+    assert middle.weights.shape == (64, 3, 3, 64)  # of 2 rows, from the folded rows above, here and below
+    assert np.count_nonzero(middle.weights) == 2 * 32 * 3 * 3 * 32
+
+
+def test_what_branches_and_joins_is_folded_alike() -> None:
+    """Concatenated parts keep their channels together, so that each has its rows on partitions of its own."""
+    net = Convolutions()
+    x = net.op("Relu", net.conv("x", CHANNELS, 64))
+    past, y = net.conv(x, 64, 64, (1, 1), 0), net.conv(x, 64, 64, (1, 1), 0)
+    y = net.op("Add", y, net.op("Sigmoid", net.conv(net.op("Relu", net.conv(y, 64, 32, (1, 1), 0)), 32, 64)))
+    both = net.op("Concat", net.op("Tanh", net.conv(y, 64, 64, (1, 1), 0)), past, axis=1)
+    x = net.op("Relu", net.conv(both, 128, 64, (1, 1), 0))
+    model = net.model(net.conv(x, 64, 128, strides=(2, 2)))
+    found = shapes(model)
+    assert found.count((1, 256, 12, 20)) == 2  # both parts of what is joined, 2 rows of 128 channels
+    assert found.count((1, 128, 12, 20)) == 3
+    for chip in ("inf1", "inf2"):
+        check(model, chip)
+
+
+@pytest.mark.parametrize("reader", ["pool", "softmax", "output"])
+def test_what_others_read_in_other_ways_stays(reader: str) -> None:
+    net = Convolutions()
+    x = net.op("Relu", net.conv("x", CHANNELS, 32))
+    if reader == "pool":
+        x = net.op("MaxPool", x, kernel_shape=[2, 2])
+    elif reader == "softmax":
+        x = net.op("Softmax", x, axis=3)
+    model = net.model(x)
+    assert shapes(model)[0][:2] == (1, 32)
+    check(model, "inf2")

@@ -1,0 +1,152 @@
+"""fold_rows: kernels on tensors of few channels that have several rows on the partitions, see `row_folds`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tvm_neuron.codegen.kernels.bring_in import border, fill
+from tvm_neuron.codegen.kernels.row_folds import Fold, choose_folds, is_fill, row_of, window_of
+from tvm_neuron.codegen.overlap.work import work_of
+from tvm_neuron.hw import Device
+from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, rewrite
+from tvm_neuron.schedule.graph import linear_indices
+from tvm_neuron.schedule.kernel import Contraction, Kernel
+from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.tensor import Tensor
+
+_NONE = Fold(1, 0, 0, ())
+
+
+def fold_rows(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> list[Kernel]:
+    """The kernels with rows folded where that takes the engines less time; as they are otherwise."""
+    folds = choose_folds(kernels, partition_of)
+    if not folds:
+        return kernels
+    folded = {tensor: _folded(tensor, fold) for tensor, fold in folds.items()}
+    partition_of |= dict.fromkeys(folded.values(), 1)
+    found: list[Kernel] = []
+    filled: set[Tensor] = set()
+    for kernel in kernels:
+        if kernel.out in folds and is_fill(kernel):
+            if kernel.out not in filled:
+                filled.add(kernel.out)
+                found += _fills(kernel, folds[kernel.out], folded[kernel.out], _interior(kernel.out, kernels))
+        elif any(tensor in folds for tensor in kernel.tensors):
+            found.append(_Rewrite(kernel, folds, folded).kernel())
+        else:
+            found.append(kernel)
+    if _time_ps(found, device) < _time_ps(kernels, device):
+        return found
+    return kernels
+
+
+def _time_ps(kernels: Sequence[Kernel], device: Device) -> int:
+    """Of all kernels, each as long as the engine that it keeps longest."""
+    return sum(max(work_of(kernel, device).values()) for kernel in kernels)
+
+
+def _folded(tensor: Tensor, fold: Fold) -> Tensor:
+    images, channels, rows, columns = tensor.shape
+    below = rows - fold.first - fold.rows
+    height = -(-fold.first // fold.by) + fold.rows // fold.by + -(-below // fold.by)
+    return Tensor(f"{tensor.name}.folded", (images, channels * fold.by, height, columns), tensor.dtype)
+
+
+def _interior(tensor: Tensor, kernels: Sequence[Kernel]) -> Kernel:
+    """A kernel that writes what is not padding."""
+    return next(kernel for kernel in kernels if kernel.out is tensor and not is_fill(kernel))
+
+
+def _fills(kernel: Kernel, fold: Fold, folded: Tensor, interior: Kernel) -> list[Kernel]:
+    """The padding around the rows and columns that others write."""
+    spans = [part.span for part in interior.out_maps]
+    top = -(-fold.first // fold.by)
+    inside = [(low, high + 1) for low, high in spans]
+    inside[1], inside[2] = (0, folded.shape[1]), (top, top + fold.rows // fold.by)
+    return [fill(folded, kernel, 1, box, kernel.expr) for box in border(folded.shape, 1, inside)]
+
+
+class _Rewrite:
+    """A kernel on folded tensors."""
+
+    def __init__(self, kernel: Kernel, folds: Mapping[Tensor, Fold], folded: Mapping[Tensor, Tensor]) -> None:
+        self.old, self.folds, self.folded = kernel, folds, folded
+        self.by = folds.get(kernel.out, _NONE).by
+        self.row = row_of(kernel) if self.by > 1 else None
+        self.new_row = Axis(self.row.name, self.row.extent // self.by) if self.row else None
+        self.channel = Axis(kernel.channel.name, kernel.channel.extent * self.by) if self.row else kernel.channel
+        self.vectors: dict[Tensor, Tensor] = {}
+
+    def kernel(self) -> Kernel:
+        """It."""
+        old = self.old
+        changed = replace(
+            old,
+            out=self.folded.get(old.out, old.out),
+            out_maps=self._place(old.out, old.out_maps),
+            channel=self.channel,
+            free=tuple(self.new_row if axis is self.row and self.new_row else axis for axis in old.free),
+            expr=rewrite(old.expr, self._leaf),
+        )
+        return replace(changed, root=self._root(old.root)) if isinstance(old.root, Contraction) else changed
+
+    def _place(self, tensor: Tensor, maps: Sequence[Linear]) -> tuple[Linear, ...]:
+        """Where the kernel's channels and rows lie in a tensor that is folded as the kernel's output."""
+        if self.row is None or self.new_row is None:
+            return tuple(maps)
+        top = -(-self.folds[tensor].first // self.by)
+        row = Linear(top, {self.new_row: 1})
+        return maps[0], Linear(maps[1].const * self.by, {self.channel: 1}), row, maps[3]
+
+    def _leaf(self, part: Num | Index | Load) -> Expr:
+        if not isinstance(part, Load) or self.row is None:
+            return part
+        if part.tensor in self.folded:
+            place = self._place(part.tensor, linear_indices(part.indices) or ())
+            return Load(self.folded[part.tensor], tuple(linear.expr() for linear in place))
+        if part.indices != (Index(self.old.channel),):
+            return part
+        if part.tensor not in self.vectors:
+            assert part.tensor.value is not None
+            value = np.tile(part.tensor.value, self.by)
+            self.vectors[part.tensor] = replace(part.tensor, shape=value.shape, value=value)
+        return Load(self.vectors[part.tensor], (Index(self.channel),))
+
+    def _root(self, root: Contraction) -> Contraction:
+        """Output row b*y + q sums rows that lie in folded row s*y + d as row r of it, for some pairs of d and r."""
+        fold, window = self.folds.get(root.data, _NONE), window_of(root)
+        if window is None:
+            return root
+        extent = window.step.extent if window.step else 1
+        first = window.const - fold.first
+        reads = {
+            (q, k): divmod(first + window.stride * q + window.dilation * k, fold.by)
+            for q in range(self.by)
+            for k in range(extent)
+        }
+        low, high = min(d for d, _ in reads.values()), max(d for d, _ in reads.values())
+        at = 1 + root.steps.index(window.step) if window.step else 1  # of the step along rows in the weights
+        old = root.weights if window.step else np.expand_dims(root.weights, at)
+        pairs = np.moveaxis(old, at, 0)  # by step: [K, *others, M]
+        depth, columns = old.shape[0], old.shape[-1]
+        weights = np.zeros((high - low + 1, depth * fold.by, *pairs.shape[2:-1], columns * self.by), old.dtype)
+        for (q, k), (d, r) in reads.items():
+            for start, end in fold.pieces or ((0, depth),):
+                at_row = start * fold.by + r * (end - start)
+                into = weights[d - low, at_row : at_row + end - start]
+                into[..., q * columns : (q + 1) * columns] = pairs[k, start:end]
+        step = Axis(window.step.name if window.step else "row", high - low + 1, True)
+        row = self.new_row if self.new_row is not None else window.row
+        terms = {row: window.stride * self.by // fold.by}
+        terms |= {step: 1} if step.extent > 1 else {}
+        top = -(-fold.first // fold.by)
+        maps = (root.maps[0], Linear(0), Linear(top + low, terms), root.maps[3])
+        steps = [axis for axis in root.steps if axis is not window.step]
+        if step.extent > 1:
+            steps.insert(at - 1, step)
+        weights = np.moveaxis(weights, 0, at) if step.extent > 1 else weights[0]
+        return replace(
+            root, data=self.folded.get(root.data, root.data), maps=maps, steps=tuple(steps), weights=weights,
+            has_zeros=True,
+        )  # fmt: skip
