@@ -43,13 +43,16 @@ def run_kernels(
 ) -> Values:
     """The same from kernels; `partition_of` says which dimension of its data a contraction sums over.
 
-    A number may be filled in where other elements are then written, or the same number again.
+    A number may be filled in where other elements are then written, or the same number again. What a kernel adds to may
+    be written before.
     """
     values = _inputs(graph.inputs, inputs)
     filled: dict[Tensor, Array] = {}
     written: dict[Tensor, Array] = {}
     for kernel in kernels:
-        _run_kernel(kernel, partition_of, values, filled if isinstance(kernel.expr, Num) else written)
+        is_update = kernel.out in kernel.sources()
+        times = {} if is_update else filled if isinstance(kernel.expr, Num) else written
+        _run_kernel(kernel, partition_of, values, times)
     under = {t: np.where(written.get(t, 0), written.get(t, 0), np.minimum(times, 1)) for t, times in filled.items()}
     _check_whole(written | under)
     return values

@@ -89,14 +89,31 @@ def plan_memory(
         CompileError: a single kernel needs more SBUF than there is, however it is cut.
     """
     plan = MemoryPlan(partition_of, dtypes, set(in_dram), base=base)
-    while True:
-        buffers = _buffers(kernels, plan, capacity // strip_share)
-        plan.offsets, failed = _place_apart(buffers, capacity)
-        if failed is None:
-            plan.peak_bytes_per_partition = peak_bytes(buffers)
-            plan.extent_bytes = aligned(max((plan.offsets[b.name] + b.size for b in buffers), default=0))
-            return plan
-        plan.in_dram.add(_victim(buffers, failed, capacity))
+    while (failed := _place(kernels, plan, capacity, strip_share)) is not None:
+        plan.in_dram.add(_victim(*failed, capacity))
+    return plan
+
+
+def plan_without_spills(
+    kernels: list[Kernel], partition_of: dict[Tensor, int], dtypes: dict[Tensor, str], in_dram: set[Tensor],
+    base: int, capacity: int, strip_share: int = 5,
+) -> MemoryPlan | None:  # fmt: skip
+    """The same where everything fits as it is; else None."""
+    plan = MemoryPlan(partition_of, dtypes, set(in_dram), base=base)
+    return plan if _place(kernels, plan, capacity, strip_share) is None else None
+
+
+def _place(
+    kernels: list[Kernel], plan: MemoryPlan, capacity: int, strip_share: int
+) -> tuple[list[Buffer], Buffer] | None:
+    """Sets the offsets; else all buffers and the first that found no room."""
+    buffers = _buffers(kernels, plan, capacity // strip_share)
+    plan.offsets, failed = _place_apart(buffers, capacity)
+    if failed is not None:
+        return buffers, failed
+    plan.peak_bytes_per_partition = peak_bytes(buffers)
+    plan.extent_bytes = aligned(max((plan.offsets[b.name] + b.size for b in buffers), default=0))
+    return None
 
 
 def _place_apart(buffers: list[Buffer], capacity: int) -> tuple[dict[object, int], Buffer | None]:

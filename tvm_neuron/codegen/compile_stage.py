@@ -67,9 +67,7 @@ def _placed(stage: Stage, device: Device, keep_weights: bool) -> tuple[Stage, Ro
         return stage, place_stage(stage, device, keep_weights)
     overlapping = overlap_batch(stage, device)
     if overlapping is not None:
-        room = place_stage(overlapping, device, keep_weights)
-        if not room.plan.spilled_bytes:
-            return overlapping, room
+        return overlapping
     found: list[tuple[Stage, Room]] = []
     for share in _TILED_FROM:
         tiled = tile_stage(stage, device, share)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from tvm_neuron.allocation.layouts import aligned
-from tvm_neuron.allocation.memory_plan import MemoryPlan, plan_memory
+from tvm_neuron.allocation.memory_plan import MemoryPlan, plan_memory, plan_without_spills
 from tvm_neuron.codegen.emit.contraction import kept_bytes
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.zones import Zones, divide
@@ -20,6 +20,7 @@ from tvm_neuron.schedule.kernel import Contraction, Kernel
 _ROUNDS = 7  # of the search for the room there is
 _RING_SHARE = 8  # of SBUF, for weights that come in every run beside those that stay
 _LESS_FOR_WEIGHTS = (4, 6, 8)  # of SBUF, where a third would push tensors out
+_LEAST_FOR_WEIGHTS = (8, 12)  # of SBUF, where the order of kernels was chosen for it
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,8 @@ def place_stage(stage: Stage, device: Device, keep_weights: bool) -> Room:
     Raises:
         CompileError: a kernel does not fit, even without weights that stay.
     """
-    streaming = _streaming_room(stage, device)
-    sizes = {k: kept_bytes(k, streaming.plan, device) for k in stage.kernels if isinstance(k.root, Contraction)}
-    streaming = replace(streaming, sizes=sizes)
+    streaming = _with_sizes(_streaming_room(stage, device), stage, device)
+    sizes = streaming.sizes
     if not keep_weights or not sizes:
         return streaming
     everything = _if_fits(stage, device, sizes, sizes, streaming)
@@ -62,6 +62,27 @@ def place_stage(stage: Stage, device: Device, keep_weights: bool) -> Room:
         found = _if_fits(stage, device, _fill(sizes, budget), sizes, streaming)
         low, high, best = (budget, high, found) if found else (low, budget, best)
     return best
+
+
+def place_whole(stage: Stage, device: Device) -> Room | None:
+    """The room of a stage whose weights come in every run, all tensors in SBUF; None if they don't fit.
+
+    Tensors get all the room that they need: weights fit into the rest.
+    """
+    for share in _LEAST_FOR_WEIGHTS:
+        zones = divide(stage.kernels, stage.partition_of, device, 0, aligned(device.sbuf_bytes_per_partition // share))
+        plan = plan_without_spills(
+            stage.kernels, stage.partition_of, stage.dtypes, stage.in_dram(), zones.tensors_at, zones.tensors_bytes,
+            stage.tuning.strip_share,
+        )  # fmt: skip
+        if plan is not None:
+            return _with_sizes(Room(zones, plan, {}), stage, device)
+    return None
+
+
+def _with_sizes(room: Room, stage: Stage, device: Device) -> Room:
+    sizes = {k: kept_bytes(k, room.plan, device) for k in stage.kernels if isinstance(k.root, Contraction)}
+    return replace(room, sizes=sizes)
 
 
 def _streaming_room(stage: Stage, device: Device) -> Room:

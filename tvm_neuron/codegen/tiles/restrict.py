@@ -58,7 +58,8 @@ def restrict(kernel: Kernel, axis: Axis | None, low: int, high: int, places: Map
     elif isinstance(root, Product):
         root = replace(root, stationary=operand(root.stationary), moving=operand(root.moving))
     elif isinstance(root, Transposition):
-        root = replace(root, source=operand(root.source))
+        row = part if part is not None and root.row is axis else root.row
+        root = replace(root, source=operand(root.source), row=row)
     elif isinstance(root, Reduction):
         load = leaf(root.load)
         assert isinstance(load, Load)
