@@ -7,17 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
-from tvm_neuron.native import assign, native
+from tvm_neuron.native import assign
 
 _DTYPES = st.sampled_from([np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16)])
 
 
 def as_bits(array: np.ndarray) -> np.ndarray:
     return array.view(np.uint32 if array.itemsize == 4 else np.uint16)
-
-
-def test_the_library_is_built() -> None:
-    assert native() is not None, "build it: make venv, or python setup.py build_ext --inplace"
 
 
 @settings(deadline=None)

@@ -1,6 +1,7 @@
 """native: the C++ library of this room."""
 
 import ctypes
+import warnings
 from functools import cache
 from pathlib import Path
 
@@ -21,14 +22,31 @@ _SIGNATURES = {
 
 @cache
 def native() -> ctypes.CDLL | None:
-    """The library, or None where it was not built, or from other sources than these.
+    """The library; None, with one warning, where it was not built, or from other sources than these.
 
     The interpreter runs other threads during its functions.
     """
-    library = ctypes.CDLL(str(_LIBRARY)) if _LIBRARY.exists() else None
+    found = _load()
+    if isinstance(found, ctypes.CDLL):
+        return found
+    warnings.warn(
+        f"the hardware model runs on NumPy alone, several times slower: {found}; build its library with 'python "
+        "setup.py build_ext --inplace', or install tvm_neuron again",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return None
+
+
+def _load() -> ctypes.CDLL | str:
+    """The library, or why it can't be used."""
+    try:
+        library = ctypes.CDLL(str(_LIBRARY))
+    except OSError as error:
+        return str(error)
     interface = getattr(library, "tvm_neuron_native_interface", None)
-    if library is None or interface is None or interface() != _INTERFACE:
-        return None
+    if interface is None or interface() != _INTERFACE:
+        return f"{_LIBRARY} was built from other sources"
     for name, arguments in _SIGNATURES.items():
         function = getattr(library, name)
         function.argtypes, function.restype = arguments, _INT
