@@ -7,7 +7,7 @@ from tvm_neuron.codegen.overlap.overlap import overlap_batch
 from tvm_neuron.codegen.residents import Room, check_all_stay, place_stage
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.sync import synchronise
-from tvm_neuron.codegen.tiles.run_in_tiles import tile_stage
+from tvm_neuron.codegen.tiles.run_in_tiles import tile_stage, with_less_for_weights
 from tvm_neuron.codegen.work import done_macs
 from tvm_neuron.hw import Device
 from tvm_neuron.neff import Neff
@@ -62,6 +62,7 @@ def _placed(stage: Stage, device: Device, keep_weights: bool) -> tuple[Stage, Ro
     """The stage and its room: in parts of the batch that overlap if these fit, else in tiles where tensors don't.
 
     Tensors that would just fit may find no room side by side; kernels then run in tiles where they come near that.
+    Where tiles go through DRAM, they may not have to beside less for weights.
     """
     if keep_weights:
         return stage, place_stage(stage, device, keep_weights)
@@ -74,6 +75,10 @@ def _placed(stage: Stage, device: Device, keep_weights: bool) -> tuple[Stage, Ro
         found.append((tiled, place_stage(tiled, device, keep_weights)))
         if found[-1][1].plan.in_dram == tiled.in_dram():
             break
+    less = with_less_for_weights(stage, device) if found[-1][0].spilled else None
+    if less is not None:
+        tiled = tile_stage(less, device)
+        found.append((tiled, place_stage(tiled, device, keep_weights)))
     return min(found, key=lambda pair: pair[1].plan.spilled_bytes)
 
 

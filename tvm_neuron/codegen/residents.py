@@ -112,8 +112,8 @@ def _tile_bytes(kernel: Kernel, device: Device) -> int:
     root = kernel.root
     if not isinstance(root, Contraction):
         return 0
-    depth, *steps, columns = root.weights.shape
-    runs = depth // device.partitions + 2
+    _, *steps, columns = root.weights.shape
+    runs = root.most_depth(device.pe_columns) // device.partitions + 2
     return 2 * runs * prod(steps) * min(columns, device.pe_columns) * size_bytes(root.dtype)
 
 

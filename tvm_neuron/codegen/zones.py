@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tvm_neuron.allocation.layouts import aligned
+from tvm_neuron.codegen.emit.diagonals import diagonals_bytes, masks_bytes
 from tvm_neuron.codegen.emit.emitter import partition_firsts
 from tvm_neuron.codegen.emit.positions import is_vector, zone_bytes
 from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS, scratch_bytes
@@ -27,6 +28,10 @@ class Zones:
     reduced_bytes: int
     positions_at: int
     positions_bytes: int
+    masks_at: int
+    masks_bytes: int
+    diagonals_at: int
+    diagonals_bytes: int
     tensors_at: int
     vectors_columns: int  # of a table
     vectors_in_turns: bool  # whether there are two of them, of more that come in turns
@@ -44,7 +49,10 @@ def divide(
     columns, in_turns = _vectors(kernels, partition_of, device)
     vectors = aligned(4 * columns * (2 if in_turns else 1))
     reduced = 2 * 4 * MAX_TILE_ELEMS
-    sizes = [vectors, resident_bytes, scratch_bytes(kernels, device), reduced, zone_bytes(kernels)]
+    sizes = [
+        vectors, resident_bytes, scratch_bytes(kernels, device), reduced, zone_bytes(kernels), masks_bytes(kernels),
+        diagonals_bytes(kernels, device),
+    ]  # fmt: skip
     starts = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
     least = starts[-1] + ring_bytes
     if least >= device.sbuf_bytes_per_partition:
@@ -53,8 +61,8 @@ def divide(
             f"and weights alone take {least}: describe a device with a larger SBUF"
         )
     return Zones(
-        starts[1], sizes[1], starts[2], sizes[2], starts[3], sizes[3], starts[4], sizes[4], starts[5],
-        columns, in_turns, device.sbuf_bytes_per_partition - least,
+        starts[1], sizes[1], starts[2], sizes[2], starts[3], sizes[3], starts[4], sizes[4],
+        starts[5], sizes[5], starts[6], sizes[6], starts[7], columns, in_turns, device.sbuf_bytes_per_partition - least,
     )  # fmt: skip
 
 

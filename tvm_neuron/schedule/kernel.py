@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.program import Origin
@@ -27,6 +28,19 @@ class Contraction:
     weights: NDArray[Any]  # [K, *steps, M] float32; may be a strided view of the model's own array
     has_zeros: bool  # whole blocks of the weights may be zero and need not be multiplied
     dtype: str = "bfloat16"  # in which the PE array reads both operands
+
+    @cached_property
+    def _met(self) -> NDArray[np.bool_]:
+        """[K, M]: which channels are multiplied by anything for which output channel."""
+        return np.any(self.weights.reshape(self.weights.shape[0], -1, self.weights.shape[-1]), axis=1)
+
+    def most_depth(self, columns: int) -> int:
+        """Over how many channels at most the ones reach that `columns` output channels depend on."""
+        if not self.has_zeros:
+            return int(self.weights.shape[0])
+        starts = range(0, self.weights.shape[-1], columns)
+        rows = [np.flatnonzero(self._met[:, start : start + columns].any(axis=1)) for start in starts]
+        return max((int(found[-1] - found[0]) + 1 for found in rows if found.size), default=1)
 
 
 @dataclass(frozen=True)

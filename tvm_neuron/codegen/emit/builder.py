@@ -55,13 +55,15 @@ class Builder:
 
     def __init__(
         self, device: Device, vectors: Vectors, resident: Ring, scratch: Ring, reduced: Ring, positions: Ring,
-        weights: Ring,
+        masks: Ring, diagonals: Ring, weights: Ring,
     ) -> None:  # fmt: skip
         self.device = device
         self.resident = resident  # weights that stay in SBUF between runs
         self.scratch = scratch  # temporaries of expressions
         self.reduced = reduced  # values of reductions on their way into an expression
         self.positions = positions  # constants along free axes of the kernel that runs and of the next
+        self.masks = masks  # with which weights that are diagonals of blocks are made
+        self.diagonals = diagonals  # such weights
         self.weights = weights
         self.tensors: list[DramTensor] = []
         self.arrays: dict[str, NDArray[Any]] = {}

@@ -1,6 +1,6 @@
 """emit_contraction: weights by DMA into a ring, then matmuls tile by tile into PSUM, and the arithmetic on the way."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from math import prod
@@ -9,8 +9,9 @@ from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.memory_plan import MemoryPlan
 from tvm_neuron.allocation.regions import data_maps
 from tvm_neuron.allocation.storage import OnChip, Span
-from tvm_neuron.codegen.emit.builder import Ring
-from tvm_neuron.codegen.emit.emitter import WEIGHTS_QUEUE, Emitter, partition_firsts
+from tvm_neuron.codegen.emit.diagonals import Diagonals, diagonals, load_diagonals
+from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
+from tvm_neuron.codegen.emit.load_weights import Placed, load_group
 from tvm_neuron.codegen.emit.nests import nests
 from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.codegen.emit.tile_end import TileEnd
@@ -18,20 +19,17 @@ from tvm_neuron.codegen.emit.weight_tiles import (
     WeightTile,
     groups,
     in_order,
-    row_bytes,
     split_tiles,
     tiles_bytes,
     weight_tiles,
 )
 from tvm_neuron.hw import Device
-from tvm_neuron.isa import Affine, DmaCopy, DramTile, Matmul, Tile, affine
+from tvm_neuron.isa import Affine, Matmul, Tile, affine
 from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, contiguous, runs, segments, tile_sizes
-
-GOOD_ROW_BYTES = 4096  # of one partition: AWS says a DMA does well from 2 KiB and is saturated at 4
 
 
 def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
@@ -48,6 +46,9 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
     # Kernels that run in tiles multiply by the same weights again and again, which may still be there.
     key = (id(root.weights), tuple(channels), data_first, root.dtype, emitter.is_staged(kernel))
     held = builder.weights.find(key)
+    if isinstance(held, Diagonals):
+        _emit_diagonals(emitter, kernel, held)
+        return
     if held is not None:
         _emit_group(emitter, kernel, held)
         return
@@ -55,26 +56,43 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
     if emitter.is_staged(kernel):
         tiles = in_order(tiles)
     kept, rest = split_tiles(tiles, emitter.keeps.get(kernel, 0))
+    blocks = diagonals(rest, root.dtype, emitter.device, builder.diagonals.capacity) if root.has_zeros else None
     every = [(group, builder.resident) for group in groups(kept, builder.resident.capacity, kernel)]
-    every += [(group, builder.weights) for group in groups(rest, builder.weights.capacity, kernel)]
+    every += [] if blocks else [(group, builder.weights) for group in groups(rest, builder.weights.capacity, kernel)]
     for group, ring in every:
         with builder.loading_once() if ring is builder.resident else nullcontext():
-            loaded = _load_group(emitter, group, kernel, root.dtype, ring)
+            loaded = load_group(emitter, group, kernel, root.dtype, ring)
         if len(every) == 1 and ring is builder.weights:
             ring.hold(key, loaded[0][1], sum(tile.bytes_per_partition for tile in group), loaded)
         _emit_group(emitter, kernel, loaded)
+    if blocks:
+        made = load_diagonals(emitter, kernel, blocks, root.dtype)
+        if not every:
+            builder.weights.hold(key, made.at, made.bytes_per_partition, made)
+        _emit_diagonals(emitter, kernel, made)
 
 
-def _emit_group(emitter: Emitter, kernel: Kernel, loaded: list[tuple[WeightTile, int]]) -> None:
+def _emit_group(emitter: Emitter, kernel: Kernel, loaded: list[Placed]) -> None:
     """All that these weights are needed for, strip by strip."""
-    root, strips = kernel.root, emitter.plan.strips[kernel]
-    assert isinstance(root, Contraction)
-    channels = [tile.run for tile, _ in loaded]
+    for region in _strips(emitter, kernel, [tile for tile, _ in loaded]):
+        for tile, at in loaded:
+            _Run(emitter, kernel, tile, at).emit(region)
+
+
+def _emit_diagonals(emitter: Emitter, kernel: Kernel, made: Diagonals) -> None:
+    """The same with tiles that are made for each strip."""
+    for region in _strips(emitter, kernel, made.tiles):
+        for tile, at in made.placed(emitter):
+            _Run(emitter, kernel, tile, at).emit(region)
+
+
+def _strips(emitter: Emitter, kernel: Kernel, tiles: Sequence[WeightTile]) -> Iterator[Region]:
+    """The kernel's strips, one after the other staged for the channels of these tiles."""
+    channels = [tile.run for tile in tiles]
     covered = min(start for start, _, _ in channels), max(start + PARTITIONS * (n - 1) + m for start, m, n in channels)
-    for slot, region in enumerate(strips):
+    for slot, region in enumerate(emitter.plan.strips[kernel]):
         with emitter.staging(kernel, {**region, kernel.channel: covered}, slot):
-            for tile, at in loaded:
-                _Run(emitter, kernel, root, tile, at).emit(region)
+            yield region
 
 
 def runs_of(kernel: Kernel, plan: MemoryPlan, device: Device) -> tuple[list[Segment], int]:
@@ -94,53 +112,18 @@ def kept_bytes(kernel: Kernel, plan: MemoryPlan, device: Device) -> int:
     return aligned(tiles_bytes(root, *runs_of(kernel, plan, device), root.dtype))
 
 
-def _load_group(
-    emitter: Emitter, group: list[WeightTile], kernel: Kernel, dtype: str, ring: Ring
-) -> list[tuple[WeightTile, int]]:
-    """Each tile with its place; the group takes one piece of the ring, since all of it is needed at once."""
-    at = ring.take(sum(tile.bytes_per_partition for tile in group))
-    placed = []
-    for tile in group:
-        _load_weights(emitter, tile, at, kernel, dtype)
-        placed.append((tile, at))
-        at += tile.bytes_per_partition
-    return placed
-
-
-def _load_weights(emitter: Emitter, tile: WeightTile, at: int, kernel: Kernel, dtype: str) -> None:
-    """In DRAM each partition's part of all tiles lies together, so that a transfer takes long rows of several tiles."""
-    builder = emitter.builder
-    emitter.has_weights = True
-    count, rows, row_elems = tile.packed.shape
-    index = builder.add_weight(f"{kernel.origins[0].name}.weights", tile.packed.transpose(1, 0, 2), dtype)
-    item = size_bytes(dtype)
-    most = -(-GOOD_ROW_BYTES // row_bytes(tile, dtype))
-    for start, tiles, repeat in segments(0, count, most):
-        elems = tiles * row_elems
-        with builder.loop(repeat) as depth:
-            moved = [] if depth is None else [depth]
-            into = affine(at + start * row_elems * item, [(d, elems * item) for d in moved])
-            out_of = affine(start * row_elems, [(d, elems) for d in moved])
-            builder.emit(
-                DmaCopy(
-                    target=Tile("sbuf", dtype, Affine(), rows, into, ((1, elems),)),
-                    source=DramTile(index, dtype, out_of, ((count * row_elems, rows), (1, elems))),
-                    ring=WEIGHTS_QUEUE,
-                )
-            )
-
-
 @dataclass
 class _Run:
     """One run of output channels, whose weights lie at byte `at` of each partition."""
 
     emitter: Emitter
     kernel: Kernel
-    root: Contraction
     tile: WeightTile
     at: int
 
     def __post_init__(self) -> None:
+        assert isinstance(self.kernel.root, Contraction)
+        self.root = self.kernel.root
         self.depth_axis, self.maps = data_maps(self.root, self.emitter.plan.partition_of[self.root.data])
 
     def emit(self, region: Region) -> None:

@@ -46,17 +46,22 @@ class Emitter:
     device: Device
     dram: dict[Tensor, InDram]
     keeps: Mapping[Kernel, int] = field(default_factory=dict)
-    has_weights: bool = False  # whether any are on their way
+    first: int | None = None  # the first operator of which weights are on their way
     images: Mapping[Tensor, int] = field(default_factory=dict)
     _staged: dict[Tensor, OnChip] = field(default_factory=dict)
     positions: dict[Tensor, OnChip] = field(default_factory=dict)  # constants of the current kernel, see `positions`
 
     def queue(self, usual: int) -> int:
-        """The queue of a transfer into SBUF. Those before the first weights share theirs, which come in order.
+        """The queue of a transfer into SBUF. Those for the first operator share that of weights, which come in order.
 
         A transfer that has to wait for anything would queue behind all weights that the ring has room for.
         """
-        return usual if self.has_weights else WEIGHTS_QUEUE
+        return WEIGHTS_QUEUE if self.first in (None, self.builder.origin) else usual
+
+    def begin_weights(self) -> None:
+        """From here on, weights of the current operator are on their way."""
+        if self.first is None:
+            self.first = self.builder.origin
 
     def storage(self, tensor: Tensor) -> Storage:
         """Where the tensor can be reached now: staged, resident, or in DRAM; constants that are moved as weights."""

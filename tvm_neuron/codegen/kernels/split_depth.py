@@ -29,7 +29,7 @@ def split_depth(
 
 def _parts(root: Contraction, dim: int, columns: int, capacity: int) -> list[Contraction]:
     """The contraction in parts of which each fits: halves of the channels first, then of the longest window axis."""
-    depth = -(-(root.maps[dim].const % PARTITIONS + root.weights.shape[0]) // PARTITIONS)
+    depth = -(-(root.maps[dim].const % PARTITIONS + root.most_depth(columns)) // PARTITIONS)
     steps = prod(axis.extent for axis in root.steps)
     if depth * steps * columns * size_bytes(root.dtype) <= capacity or depth == steps == 1:
         return [root]

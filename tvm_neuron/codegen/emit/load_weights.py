@@ -1,0 +1,50 @@
+"""load_group: stationary tiles by DMA into SBUF."""
+
+from collections.abc import Sequence
+
+from tvm_neuron.codegen.emit.builder import Ring
+from tvm_neuron.codegen.emit.emitter import WEIGHTS_QUEUE, Emitter
+from tvm_neuron.codegen.emit.weight_tiles import WeightTile, row_bytes
+from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile, affine
+from tvm_neuron.isa.dtypes import size_bytes
+from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.tiling import segments
+
+GOOD_ROW_BYTES = 4096  # of one partition: AWS says a DMA does well from 2 KiB and is saturated at 4
+Placed = tuple[WeightTile, int]  # and the byte of each partition at which it lies
+
+
+def load_group(
+    emitter: Emitter, group: Sequence[WeightTile], kernel: Kernel, dtype: str, ring: Ring
+) -> list[Placed]:
+    """Each tile with its place; the group takes one piece of the ring, since all of it is needed at once."""
+    at = ring.take(sum(tile.bytes_per_partition for tile in group))
+    placed = []
+    for tile in group:
+        _load(emitter, tile, at, kernel, dtype)
+        placed.append((tile, at))
+        at += tile.bytes_per_partition
+    return placed
+
+
+def _load(emitter: Emitter, tile: WeightTile, at: int, kernel: Kernel, dtype: str) -> None:
+    """In DRAM each partition's part of all tiles lies together, so that a transfer takes long rows of several tiles."""
+    builder = emitter.builder
+    emitter.begin_weights()
+    count, rows, row_elems = tile.packed.shape
+    index = builder.add_weight(f"{kernel.origins[0].name}.weights", tile.packed.transpose(1, 0, 2), dtype)
+    item = size_bytes(dtype)
+    most = -(-GOOD_ROW_BYTES // row_bytes(tile, dtype))
+    for start, tiles, repeat in segments(0, count, most):
+        elems = tiles * row_elems
+        with builder.loop(repeat) as depth:
+            moved = [] if depth is None else [depth]
+            into = affine(at + start * row_elems * item, [(d, elems * item) for d in moved])
+            out_of = affine(start * row_elems, [(d, elems) for d in moved])
+            builder.emit(
+                DmaCopy(
+                    target=Tile("sbuf", dtype, Affine(), rows, into, ((1, elems),)),
+                    source=DramTile(index, dtype, out_of, ((count * row_elems, rows), (1, elems))),
+                    ring=WEIGHTS_QUEUE,
+                )
+            )
