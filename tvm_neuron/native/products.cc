@@ -10,7 +10,6 @@ namespace {
 
 constexpr int kRowMajor = 101, kPlain = 111, kTransposed = 112;
 constexpr int64_t kProductsOfPiece = 1 << 21;  // multiplications: some 30 microseconds
-constexpr int64_t kPiecesPerThread = 2;
 constexpr int64_t kEdge = 16;  // parts of a matrix are whole vectors of the processor
 
 struct Operand {
@@ -53,7 +52,8 @@ EXPORTED int tvm_neuron_add_products(
   };
   tvm_neuron::Pool& pool = tvm_neuron::Pool::Get();
   int64_t longest = batch > 1 ? batch : std::max(m, n) / kEdge;
-  int64_t pieces = std::min({count * m * n * k / kProductsOfPiece, longest, kPiecesPerThread * pool.threads()});
+  // No more than there are threads: each piece has the BLAS rearrange all of the other operand.
+  int64_t pieces = std::min<int64_t>({count * m * n * k / kProductsOfPiece, longest, pool.threads()});
   if (pool.threads() == 1 || pieces < 2) {
     part(0, batch, 0, m, 0, n);
     return 1;
