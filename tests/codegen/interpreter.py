@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num
-from tvm_neuron.schedule.graph import Block, Graph
+from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.kernel import ACCUMULATOR, Contraction, Kernel, Operand, Product, Reduction, Transposition
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -50,7 +50,8 @@ def run_kernels(
     filled: dict[Tensor, Array] = {}
     written: dict[Tensor, Array] = {}
     for kernel in kernels:
-        is_update = kernel.out in kernel.sources()
+        loads = (load for load in kernel.operand_loads() if load.tensor is kernel.out)
+        is_update = any(linear_indices(load.indices) == kernel.out_maps for load in loads)
         times = {} if is_update else filled if isinstance(kernel.expr, Num) else written
         _run_kernel(kernel, partition_of, values, times)
     under = {t: np.where(written.get(t, 0), written.get(t, 0), np.minimum(times, 1)) for t, times in filled.items()}
