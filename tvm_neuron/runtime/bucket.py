@@ -30,7 +30,7 @@ class Bucket:
         self.inputs = _infos(described["inputs"])
         self.outputs = _infos(described["outputs"])
         self.batch = batch_of(self.inputs) if described["options"].get("dynamic_batch") else None
-        self._machine = relax.VirtualMachine(module, device)
+        self._main = relax.VirtualMachine(module, device)["main"]
 
     def takes(self, name: str, shape: tuple[int, ...]) -> bool:
         """Whether an input may have this shape: the compiled one, or one with another number of rows."""
@@ -45,7 +45,7 @@ class Bucket:
 
     def run(self, values: Tensors) -> list[tvm.runtime.Tensor]:
         """The outputs for inputs of the compiled shapes."""
-        result = self._machine["main"](*(values[info.name] for info in self.inputs))
+        result = self._main(*(values[info.name] for info in self.inputs))
         several = not isinstance(result, tvm.runtime.Tensor | tvm_ffi.Shape)
         return [as_tensor(value) for value in (result if several else (result,))]
 

@@ -45,6 +45,7 @@ class Executor:
         self.inputs = _common([bucket.inputs for bucket in self._buckets])
         self.outputs = _common([bucket.outputs for bucket in self._buckets])
         self._values: dict[str, tvm.runtime.Tensor] = {}
+        self._arrays: dict[str, np.ndarray] = {}  # the same memory
         self._results: list[tvm.runtime.Tensor] = []
         self.moved = Moved()
 
@@ -68,7 +69,7 @@ class Executor:
             self._results = self._run()
 
     def _run(self) -> list[tvm.runtime.Tensor]:
-        arrays = {name: as_numpy(value) for name, value in self._values.items()}
+        arrays = self._arrays
         exact = next((bucket for bucket in self._buckets if bucket.fits(arrays)), None)
         if exact is not None:
             return exact.run(self._values)
@@ -121,6 +122,7 @@ class Executor:
             info = replace(info, shape=array.shape)
         check_inputs([info], {info.name: array})
         self._values[info.name] = tvm.runtime.tensor(array)
+        self._arrays[info.name] = as_numpy(self._values[info.name])
 
 
 MakeExecutor = Callable[..., Executor]
