@@ -1,11 +1,11 @@
 """What a plan consists of: instructions on their own, loop nests that are run at once, and loops run turn by turn."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tvm_neuron.sim.execute import Bound
 from tvm_neuron.sim.memory import Memory
-from tvm_neuron.sim.nest import Nest
+from tvm_neuron.sim.nest import MOST_KEPT, Nest
 from tvm_neuron.sim.statement import Statement
 
 
@@ -14,7 +14,7 @@ class Leaf:
     """One instruction on its own."""
 
     statement: Statement
-    bound: Bound | None = None  # kept for further runs where no loop is around it
+    turns: dict[tuple[int, ...], Bound] = field(default_factory=dict, repr=False)  # by the loops around it
 
     @property
     def statements(self) -> list[Statement]:
@@ -23,9 +23,11 @@ class Leaf:
 
     def run(self, memory: Memory, outer: Sequence[int]) -> None:
         """Runs it in the iteration `outer`."""
-        bound = self.bound or Bound(self.statement, memory, outer, ())
-        if not outer:
-            self.bound = bound
+        bound = self.turns.get(tuple(outer))
+        if bound is None:
+            bound = Bound(self.statement, memory, outer, ())
+            if len(self.turns) < MOST_KEPT:
+                self.turns[tuple(outer)] = bound
         bound.run({})
 
 

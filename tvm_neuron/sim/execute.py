@@ -12,7 +12,6 @@ from tvm_neuron.isa.widen import as_float32
 from tvm_neuron.native import FEW_ELEMS, assign, is_chained, native
 from tvm_neuron.sim.access import Access
 from tvm_neuron.sim.memory import Memory
-from tvm_neuron.sim.region import make_region
 from tvm_neuron.sim.statement import AnyTile, Axis, Operand, Statement
 
 Array = NDArray[Any]
@@ -67,17 +66,11 @@ class Bound:
         return Deferred(found) if self.defers and _is_large(found) else as_float32(found)
 
     def _may_defer(self) -> bool:
-        """Whether large sources may be read while the target is written: it lies apart from them, or it is the very
-        tile."""
+        """Whether there are large sources, which may be read while the target is written."""
         statement = self.statement
-        is_few = not any(found is None or _is_large(found) for found in self.sources)
-        if native() is None or statement.raw or is_few or not is_chained(statement.target.dtype):
+        if native() is None or statement.raw or not is_chained(statement.target.dtype):
             return False
-        if statement.is_private:
-            return True
-        region = make_region(statement.tile, statement.counts, 0)
-        tiles = [o.tile for o in statement.operands if o.tile and not o.is_private and o.tile != statement.tile]
-        return not any(region.meets(make_region(tile, statement.counts, 0)) for tile in tiles)
+        return any(found is None or _is_large(found) for found in self.sources) and statement.is_apart
 
     def _old(self, values: Values) -> Array:
         if self.target is None:

@@ -18,6 +18,7 @@ from tvm_neuron.sim.statement import AnyTile, Axis, Statement, make_statement
 
 # Arrays of one piece of a nest. Small enough to stay near the host's cache, large enough for its matrix products.
 _PIECE_BYTES = 8 << 20
+MOST_KEPT = 64  # turns whose lookups in memory are kept for further runs
 
 
 @dataclass(slots=True)
@@ -28,7 +29,7 @@ class Nest:
     axis: Axis
     stored: list[Statement] = field(default_factory=list)  # whose private tiles are read outside this nest
     piece: int = 0  # iterations of the outermost loop that are run at once
-    pieces: dict[int, list[Bound]] = field(default_factory=dict, repr=False)  # by where they start
+    pieces: dict[tuple[int, ...], list[Bound]] = field(default_factory=dict, repr=False)  # by where they start
 
     def run(self, memory: Memory, outer: Sequence[int]) -> None:
         """Runs every iteration; `outer` are the indices of the loops around the nest."""
@@ -42,15 +43,15 @@ class Nest:
                 _store(statement.target, values[statement.tile], memory, indices, axes)
 
     def _bound(self, memory: Memory, outer: Sequence[int], start: int) -> list[Bound]:
-        """The statements in the piece from `start` on; kept for further runs where no loop is around the nest."""
-        found = self.pieces.get(start)
+        """The statements in the piece from `start` on; those of the first ones are kept for further runs."""
+        found = self.pieces.get((*outer, start))
         if found is None:
             found = []
             for statement in self.statements:
                 axes = self._axes(statement.axes, start)
                 found.append(Bound(statement, memory, (*outer, start, *(0 for _ in axes[1:])), axes))
-            if not outer:
-                self.pieces[start] = found
+            if len(self.pieces) < MOST_KEPT:
+                self.pieces[*outer, start] = found
         return found
 
     def _axes(self, axes: tuple[Axis, ...], start: int) -> tuple[Axis, ...]:

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tvm_neuron.isa import Affine, Tile
+from tvm_neuron.isa import Affine, DramTile, Tile
 from tvm_neuron.isa.dtypes import size_bytes
-from tvm_neuron.sim.statement import AnyTile
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class Region:
         return self.place == other.place and self.partitions.meets(other.partitions) and self.bytes.meets(other.bytes)
 
 
-def make_region(tile: AnyTile, counts: Sequence[int], depth: int) -> Region:
+def make_region(tile: Tile | DramTile, counts: Sequence[int], depth: int) -> Region:
     """The Region of `tile` in a nest whose outermost loop is at `depth`; `counts` are those of all loops around it."""
     size = size_bytes(tile.dtype)
     extent = (sum(step * (count - 1) for step, count in tile.dims) + 1) * size
@@ -63,7 +62,7 @@ def _range(affine: Affine, length: int, unit: int, counts: Sequence[int], depth:
     return Range(affine, low * unit, high * unit + length, scaled, outer_low * unit, outer_high * unit)
 
 
-def never_meet_at_once(left: AnyTile, right: AnyTile, counts: Sequence[int]) -> bool:
+def never_meet_at_once(left: Tile | DramTile, right: Tile | DramTile, counts: Sequence[int]) -> bool:
     """Whether two tiles that loops move alike are apart in every single iteration.
 
     They may well meet over several: scratch memory used in turns.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from tvm_neuron.isa import DramTile, Instruction, Tile
 from tvm_neuron.isa.operand import ScalarKind, TileKind
 from tvm_neuron.sim.access import Access, make_access
+from tvm_neuron.sim.region import make_region
 
 AnyTile = Tile | DramTile
 
@@ -46,6 +47,17 @@ class Statement:
     summed: tuple[int, ...] = ()  # depths of the loops that an update adds up
     raw: bool = False  # sources are taken as they lie in memory
     lead: tuple[Axis, ...] = field(default=())  # the axes of a private value
+    _is_apart: bool | None = None
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether it reads no byte that it writes, but for a tile that is read and written in place."""
+        if self._is_apart is None:
+            region = make_region(self.tile, self.counts, 0)
+            tiles = {operand.tile for operand in self.operands if operand.tile and not operand.is_private}
+            others = (make_region(tile, self.counts, 0) for tile in tiles - {self.tile})
+            self._is_apart = self.is_private or not any(region.meets(other) for other in others)
+        return self._is_apart
 
 
 def make_statement(
