@@ -26,6 +26,7 @@ from tvm_neuron.program.streams import join
 
 T = TypeVar("T")
 CORE = "core."  # prefix of the sections that are NEFFs of one core each
+_MAX_MACS = 1 << 62  # more than any device does in a year
 _NEEDED = ("model", "options", "device", "memory", "placement", "origins", "tensors", "weights")
 _KNOWN = (*_NEEDED, *(prefix + queue for prefix in (STREAM, PROLOGUE) for queue in QUEUES))
 
@@ -122,8 +123,8 @@ def _memory(raw: dict[str, Any]) -> dict[str, int]:
 
 def _macs(raw: dict[str, Any]) -> int:
     macs = raw.get("macs")
-    if type(macs) is not int or macs < 0:
-        raise NeffError(f"NEFF section 'work' must give a number of multiply-accumulates, not {macs!r}")
+    if type(macs) is not int or not 0 <= macs < _MAX_MACS:
+        raise NeffError(f"NEFF section 'work' must give 0 to 2^62 multiply-accumulates, not {macs!r:.40}")
     return macs
 
 
