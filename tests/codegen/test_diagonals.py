@@ -9,7 +9,9 @@ import tvm_neuron
 from tests.codegen.graphs import layer
 from tvm_neuron import relay
 from tvm_neuron.codegen.emit.compact import block_mask, compact
+from tvm_neuron.codegen.emit.diagonals import diagonals
 from tvm_neuron.codegen.emit.weight_tiles import WeightTile
+from tvm_neuron.hw import load_device
 from tvm_neuron.isa import Affine, Tile
 from tvm_neuron.relay import graph_executor
 
@@ -63,6 +65,12 @@ def test_what_is_no_diagonal_of_blocks_comes_as_it_is() -> None:
     infinite.packed[0, 5, 5] = np.inf  # times a zero of the mask it would be NaN
     assert compact(infinite) is None
     assert compact(_tile(3, 3, 5)) is None  # no mask has blocks of three rows
+
+
+def test_a_tile_is_made_where_two_have_room() -> None:
+    tile, device = _tile(1, 1, 64), load_device("inf1")
+    assert diagonals([tile], "bfloat16", device, 2 * 64 * STEPS * 2) is not None
+    assert diagonals([tile], "bfloat16", device, 2 * 64 * STEPS * 2 - 2) is None
 
 
 @pytest.mark.parametrize(

@@ -76,9 +76,9 @@ def load_diagonals(emitter: Emitter, kernel: Kernel, found: Sequence[Diagonal], 
 def diagonals(tiles: Sequence[WeightTile], dtype: str, device: Device, capacity: int) -> list[Diagonal] | None:
     """The tiles with their blocks, if all are diagonals that POOL makes sooner than their zeros come from DRAM.
 
-    None too if `capacity` bytes of each partition, for tiles that are made, are too few.
+    None too if `capacity` bytes of each partition, for all tiles that are there at a time, are too few.
     """
-    if max((row_bytes(tile, dtype) for tile in tiles), default=0) > capacity:
+    if max((row_bytes(tile, dtype) for tile in tiles), default=0) > capacity // _TILES:
         return None
     found = [(tile, blocks) for tile in tiles if (blocks := compact(tile))]
     if not found or len(found) < len(tiles):

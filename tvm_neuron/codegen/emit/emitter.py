@@ -30,6 +30,7 @@ from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, runs
 
 MAX_COPY_FREE_AXES = 3
 TRANSFER_PARTS = 4
+MANY_STARTS = 50  # of a transfer, 65 us: weights for a ring take 139 us and more on inf1, about 31 us on inf2
 LONG_ROW_BYTES = 2048  # a DMA does well from here on
 LOAD_QUEUE, STORE_QUEUE, MOVE_QUEUE, WEIGHTS_QUEUE = 0, 1, 2, 3  # of those ready at once the first goes first
 
@@ -52,11 +53,19 @@ class Emitter:
     positions: dict[Tensor, OnChip] = field(default_factory=dict)  # constants of the current kernel, see `positions`
 
     def queue(self, usual: int) -> int:
-        """The queue of a transfer into SBUF. Those for the first operator share that of weights, which come in order.
+        """The queue of a transfer into SBUF. Those before the first weights share theirs, which come in order.
 
-        A transfer that has to wait for anything would queue behind all weights that the ring has room for.
+        A transfer that has to wait for anything would queue behind all weights that the ring has room for. Where these
+        take long, all for the first operator share their queue, so that weights of others wait for them.
         """
-        return WEIGHTS_QUEUE if self.first in (None, self.builder.origin) else usual
+        is_early = self.first is None or (self.first == self.builder.origin and self._is_ring_slow())
+        return WEIGHTS_QUEUE if is_early else usual
+
+    def _is_ring_slow(self) -> bool:
+        """Whether a ring full of weights takes many times longer to come than a transfer takes to start."""
+        device = self.device
+        ring_bytes = self.builder.weights.capacity * device.partitions
+        return ring_bytes * 10**9 > MANY_STARTS * device.dma_start_ns * device.dram_bytes_per_second
 
     def begin_weights(self) -> None:
         """From here on, weights of the current operator are on their way."""
