@@ -82,3 +82,11 @@ def test_images_that_run_in_tiles_of_rows_are_packed_by_rows_alone() -> None:
     root = _convolution(_model((7, 7), 2, 3, size=64), small).root
     assert isinstance(root, Contraction)
     assert root.weights.shape == (3 * 7, 7, 24)
+
+
+def test_images_that_run_in_tiles_of_rows_have_the_columns_of_a_small_window_packed_too() -> None:
+    small = replace(load_device("inf2"), sbuf_bytes_per_partition=4 << 10)
+    root = _convolution(_model((3, 3), 1, 1, size=64), small).root
+    assert isinstance(root, Contraction)
+    assert root.weights.shape == (27, 24)
+    assert len(root.maps) == 4, "rows are a dimension of their own, to be cut"
