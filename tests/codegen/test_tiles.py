@@ -19,9 +19,11 @@ from tests.stages.test_small_memory import shrunk
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.codegen.stage import Stage
+from tvm_neuron.codegen.tiles.ahead import Ahead, halves
 from tvm_neuron.codegen.tiles.group import group_of
-from tvm_neuron.codegen.tiles.unroll import Ahead, unroll
+from tvm_neuron.codegen.tiles.unroll import unroll
 from tvm_neuron.hw import load_device
+from tvm_neuron.schedule.graph import Graph
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.rule import load_rules
 from tvm_neuron.sim import time_program
@@ -116,9 +118,9 @@ def test_layers_that_read_more_rows_than_they_add_channels_to(
     assert relative_error(found, case.exact["y"]) < case.bounds["y"]
 
 
-def _stage() -> Stage:
+def _stage(graph: Graph | None = None) -> Stage:
     small = replace(load_device("inf1"), sbuf_bytes_per_partition=8 << 10)  # no packed image fits: they stay in rows
-    kernels, partition_of = make_kernels(graph_of(_hourglass()), load_rules(), small)
+    kernels, partition_of = make_kernels(graph or graph_of(_hourglass()), load_rules(), small)
     return Stage("hourglass", kernels, partition_of, choose_dtypes(kernels), {}, {})
 
 
@@ -183,6 +185,50 @@ def test_images_ahead_of_one_another_keep_the_meaning(ahead: Ahead) -> None:
     np.testing.assert_allclose(actual, wanted, rtol=1e-9, atol=1e-9)  # float64 both times
 
 
+@pytest.mark.parametrize("ahead", [Ahead.TURNS, Ahead.TILE])
+@pytest.mark.parametrize("tiles", [2, 5, 16])
+def test_rows_ahead_of_one_another_keep_the_meaning(tiles: int, ahead: Ahead) -> None:
+    graph = graph_of(_hourglass())
+    inputs = {"x": np.random.default_rng(1).standard_normal((1, 3, 48, 48))}
+    stage = _stage(graph)
+    (y,) = graph.outputs
+    group = group_of(tuple(stage.kernels), 2, (), set(), stage.in_dram(), stage.partition_of, stage.dtypes)
+    assert group is not None
+    found = unroll(group, tiles, frozenset({y}), ahead)
+    assert found is not None
+    wanted = run_kernels(stage.kernels, stage.partition_of, graph, inputs)[y]
+    actual = run_kernels(found.kernels, stage.partition_of | found.partition_of, graph, inputs)[y]
+    np.testing.assert_allclose(actual, wanted, rtol=1e-9, atol=1e-9)  # float64 both times
+
+
+def test_in_turns_a_tile_begins_before_the_one_before_it_ends() -> None:
+    stage = _stage()
+    group = group_of(tuple(stage.kernels), 2, (), set(), stage.in_dram(), stage.partition_of, stage.dtypes)
+    assert group is not None
+    first, *_, last = (kernel.origins for kernel in stage.kernels if isinstance(kernel.root, Contraction))
+    begun = {}
+    for ahead in (Ahead.TURNS, Ahead.TILE):
+        found = unroll(group, 5, frozenset(), ahead)
+        assert found is not None
+        sums = [kernel.origins for kernel in found.kernels if isinstance(kernel.root, Contraction)]
+        begun[ahead] = sums[: sums.index(last)].count(first)
+    assert begun[Ahead.TURNS] == begun[Ahead.TILE] + 1
+
+
+def test_tiles_take_turns_only_where_the_half_that_begins_what_is_carried_over_finishes_it() -> None:
+    """Each layer adds channels to one tensor, and the next one reads all of its rows."""
+    graph = graph_of(dense(8, 4, 16))
+    (y,) = graph.outputs
+    stage = _stage(graph)
+    group = group_of(tuple(stage.kernels), 2, (), set(), stage.in_dram(), stage.partition_of, stage.dtypes)
+    assert group is not None
+    sums = [n for n, kernel in enumerate(stage.kernels) if isinstance(kernel.root, Contraction)]
+    found = halves(group, set())
+    assert found is not None
+    assert [len(half) for half in found] == [sums[2], len(stage.kernels) - sums[2]]
+    assert halves(group, {y}) is None
+
+
 def test_the_first_kernels_of_an_image_run_amid_the_work_on_the_one_before() -> None:
     graph = graph_of(_hourglass(batch=3, size=16))
     kernels, partition_of = make_kernels(graph, load_rules(), load_device("inf2"))
@@ -193,7 +239,7 @@ def test_the_first_kernels_of_an_image_run_amid_the_work_on_the_one_before() -> 
         assert unrolled is not None
         found = _firsts_and_lasts(unrolled.kernels, kernels)
         is_between = all(found[tile + 1][0] < found[tile][1] for tile in range(2))
-        assert is_between == (ahead in (Ahead.EARLY, Ahead.HALF, Ahead.LATE))
+        assert is_between == (ahead in (Ahead.TURNS, Ahead.EARLY, Ahead.HALF, Ahead.LATE))
 
 
 def _firsts_and_lasts(found: list[Kernel], kernels: list[Kernel]) -> list[tuple[int, int]]:

@@ -7,10 +7,9 @@ of a padded tensor, rows of a few bytes that take one descriptor each.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tvm_neuron.codegen.tiles.copies import copy_of
 from tvm_neuron.codegen.tiles.restrict import Rows, restrict
-from tvm_neuron.schedule.expr import Axis, Load
 from tvm_neuron.schedule.kernel import Gather, Kernel
-from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 
 AHEAD = 3  # kernels that run while it comes back
@@ -38,21 +37,15 @@ def park(
         return None
     stored = Tensor(f"{tensor.name}.stored", tensor.shape, tensor.dtype)
     again = Tensor(f"{tensor.name}.again", tensor.shape, tensor.dtype)
-    origin, part = kernels[before[-1]], partition_of[tensor]
+    shape, part, start = tensor.shape, partition_of[tensor], [0] * len(tensor.shape)
     at, back = before[-1] + 1, max(end, later[0] - AHEAD)
     rest = [restrict(kernel, None, 0, 1, {tensor: Rows(again, 0, 0)}) for kernel in kernels[back:]]
-    store, load = _copy(origin, part, tensor, stored), _copy(kernels[later[0]], part, stored, again)
+    writer, reader = kernels[before[-1]].origins[0], kernels[later[0]].origins[0]
+    store = copy_of(writer, shape, part, (tensor, start), (stored, start), by_dma=True)
+    load = copy_of(reader, shape, part, (stored, start), (again, start), by_dma=True)
     found = [*kernels[:at], store, *kernels[at:back], load, *rest]
     return Parked(found, first + 1, end + 1, stored, again)
 
 
 def _looks_up(kernel: Kernel, tensor: Tensor) -> bool:
     return isinstance(kernel.root, Gather) and kernel.root.data.tensor is tensor
-
-
-def _copy(like: Kernel, part: int, source: Tensor, target: Tensor) -> Kernel:
-    axes = [Axis(f"c{d}", extent) for d, extent in enumerate(source.shape)]
-    maps = tuple(Linear(0, {axis: 1} if axis.extent > 1 else {}) for axis in axes)
-    free = tuple(axis for d, axis in enumerate(axes) if d != part and axis.extent > 1)
-    load = Load(source, tuple(found.expr() for found in maps))
-    return Kernel(like.origins[:1], target, maps, axes[part], free, load, by_dma=True)

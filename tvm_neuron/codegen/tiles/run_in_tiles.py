@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tvm_neuron.codegen.stage import Stage
+from tvm_neuron.codegen.tiles.ahead import Ahead
 from tvm_neuron.codegen.tiles.group import group_of, stationary_bytes
 from tvm_neuron.codegen.tiles.park import park
 from tvm_neuron.codegen.tiles.rows import Group
-from tvm_neuron.codegen.tiles.unroll import Ahead, Unrolled, unroll
+from tvm_neuron.codegen.tiles.unroll import Unrolled, unroll
 from tvm_neuron.codegen.tiles.usage import NEAR, Usage, usage, worth_spilling
 from tvm_neuron.codegen.zones import Zones, divide
 from tvm_neuron.hw import Device
@@ -192,7 +193,7 @@ class _Tiling:
         most = group.fewest_rows
         counts = [*(tiles for tiles in TILES if tiles < most), most]
         # What comes from DRAM is asked for a tile ahead; whole images do with less, their work is long enough.
-        for ahead in (Ahead.TILE,) if dim else _IMAGES_AHEAD:
+        for ahead in (Ahead.TURNS, Ahead.TILE) if dim else _IMAGES_AHEAD:
             if self._if_fits(group, counts[-1], ahead, first, end, in_dram) is None:
                 continue
             found = (self._if_fits(group, tiles, ahead, first, end, in_dram) for tiles in counts)

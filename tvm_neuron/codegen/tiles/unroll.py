@@ -5,14 +5,13 @@ Rows are carried in a small tensor of their own, since a tile's tensors give the
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 
+from tvm_neuron.codegen.tiles.ahead import Ahead, first_kernels, halves, last_reader
+from tvm_neuron.codegen.tiles.copies import copy_of
 from tvm_neuron.codegen.tiles.restrict import Rows, restrict
 from tvm_neuron.codegen.tiles.rows import Group, Held, channels, cut_of, rows_of
 from tvm_neuron.program import Origin
-from tvm_neuron.schedule.expr import Axis, Load
-from tvm_neuron.schedule.kernel import Kernel, Reduction
-from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.tensor import Tensor
 
 
@@ -23,26 +22,6 @@ class Unrolled:
     kernels: list[Kernel] = field(default_factory=list)
     partition_of: dict[Tensor, int] = field(default_factory=dict)
     dtypes: dict[Tensor, str] = field(default_factory=dict)
-
-
-class Ahead(Enum):
-    """When what a tile needs is asked for from DRAM; the earlier, the more of SBUF is held for it.
-
-    Where the value is below 1, the tile's first kernels run after this share of the work of the tile before it, so that
-    engines which the first ones keep waiting have other work.
-    """
-
-    TILE = "before the tile before it begins", 1.0
-    EARLY = "when the tile before it has read its own", 0.25
-    HALF = "when the tile before it has read its own", 0.5
-    LATE = "when the tile before it has read its own", 0.75
-    READ = "when the tile before it has read its own", 1.0
-    NONE = "when it begins", 1.0
-
-    @property
-    def before_next(self) -> float:
-        """Share of a tile's work, but for its first kernels, that comes before the first kernels of the next."""
-        return self.value[1]
 
 
 def unroll(
@@ -60,17 +39,19 @@ class _Unroll:
     def __init__(self, group: Group, rows: list[dict[Tensor, Held]], in_dram: frozenset[Tensor]) -> None:
         self.group, self.rows, self.in_dram = group, rows, in_dram
         self.made = Unrolled()
-        self.kept: dict[Tensor, Rows] = {}  # carried over from earlier tiles
+        self.kept: list[dict[Tensor, Rows]] = [{} for _ in rows]  # what a tile leaves for later ones
         self.placed: list[dict[Tensor, Rows]] = [{} for _ in rows]
         self.writers: dict[Tensor, list[Kernel]] = {}
         for kernel in group.kernels:
             self.writers.setdefault(kernel.out, []).append(kernel)
         self.origin = {tensor: kernels[0].origins[0] for tensor, kernels in self.writers.items()}
 
-    def run(self, ahead: Ahead, tiles: int) -> Unrolled:
+    def run(self, ahead: Ahead, tiles: int) -> Unrolled | None:
         """The first so many tiles."""
         kernels = self.group.kernels
-        head = self._head()
+        if ahead is Ahead.TURNS:
+            return self._in_turns(tiles)
+        head = first_kernels(self.group)
         begin = head + int((len(kernels) - head) * ahead.before_next)
         for tile in range(tiles):
             if tile == 0 or ahead is Ahead.NONE:
@@ -87,15 +68,33 @@ class _Unroll:
             self._work(tile, kernels[begin:])
         return self.made
 
-    def _head(self) -> int:
-        """How many kernels there are up to the last that reads what comes from DRAM, and the PE array's next work."""
-        kernels = self.group.kernels
-        found = 1 + max(
-            (n for n, k in enumerate(kernels) if not self.group.brought.isdisjoint(k.sources())), default=-1
-        )
-        while found < len(kernels) and isinstance(kernels[found].root, Reduction | None):
-            found += 1
-        return found
+    def _in_turns(self, tiles: int) -> Unrolled | None:
+        """While engines finish a kernel of one tile, there is one of the other that does not wait for it."""
+        found = halves(self.group, self._carried())
+        if found is None:
+            return None
+        firsts, seconds = found
+        read = min(last_reader(self.group), len(firsts))
+        self._bring(0)
+        self._work(0, firsts[:read])
+        self._bring(1)
+        self._work(0, firsts[read:])
+        for tile in range(tiles):
+            done = 0
+            for number, kernel in enumerate(seconds, 1):
+                self._work(tile, [kernel])
+                if tile + 1 < len(self.rows):
+                    next_ones = len(firsts) * number // len(seconds)
+                    self._work(tile + 1, firsts[done:next_ones])
+                    if done < read <= next_ones:
+                        self._bring(tile + 2)
+                    done = next_ones
+        return self.made
+
+    def _carried(self) -> set[Tensor]:
+        """Tensors of which a tile leaves rows for later ones."""
+        carried = {t for rows in self.rows for t, held in rows.items() if held.low < held.start}
+        return {tensor for tensor in carried - self.group.brought if not self._is_whole(tensor)}
 
     def _bring(self, tile: int) -> None:
         group = self.group
@@ -133,12 +132,14 @@ class _Unroll:
         held = self.rows[tile].get(tensor)
         if held is None or tensor in self.placed[tile] or tensor in self.group.brought or self._is_whole(tensor):
             return
-        if held.start == held.end and tensor in self.kept:
-            self.placed[tile][tensor] = self.kept[tensor]
+        kept = self._kept(tensor, tile)
+        if held.start == held.end and kept is not None:
+            self.placed[tile][tensor] = kept
             return
         place = self._new(tensor, tile, held)
         if held.low < held.start:
-            self._copy(tensor, self.kept[tensor], place, held.low, held.start)
+            assert kept is not None, f"no tile left the rows of {tensor} from {held.low} on"
+            self._copy(tensor, kept, place, held.low, held.start)
         if tensor in self.group.begun:
             whole = Rows(tensor, self.group.dims[tensor], 0)
             self._copy(tensor, whole, place, held.start, held.end, self.group.begun[tensor], by_dma=True)
@@ -159,8 +160,12 @@ class _Unroll:
         later = self.rows[tile + 1].get(tensor) if tile + 1 < len(self.rows) else None
         if later is not None and later.low < held.end:
             kept = self._tensor(tensor, f"kept{tile}", held.end - later.low)
-            self.kept[tensor] = Rows(kept, dim, later.low)
-            self._copy(tensor, place, self.kept[tensor], later.low, held.end)
+            self.kept[tile][tensor] = Rows(kept, dim, later.low)
+            self._copy(tensor, place, self.kept[tile][tensor], later.low, held.end)
+
+    def _kept(self, tensor: Tensor, tile: int) -> Rows | None:
+        """What the last of the earlier tiles that made rows of it left."""
+        return next((kept[tensor] for kept in reversed(self.kept[:tile]) if tensor in kept), None)
 
     def _is_whole(self, tensor: Tensor) -> bool:
         return tensor in self.group.results and tensor not in self.in_dram
@@ -187,17 +192,11 @@ class _Unroll:
         first, last = some or (0, like.shape[part])
         shape = list(like.shape)
         shape[source.dim], shape[part] = end - start, last - first
-        axes = [Axis(f"c{d}", extent) for d, extent in enumerate(shape)]
-        maps = [Linear(0, {axis: 1} if axis.extent > 1 else {}) for axis in axes]
-        into, out_of = list(maps), list(maps)
-        into[source.dim] = maps[source.dim] + Linear(start - target.low)
-        out_of[source.dim] = maps[source.dim] + Linear(start - source.low)
-        into[part], out_of[part] = maps[part] + Linear(first), maps[part] + Linear(first)
-        channel = axes[part]
-        free = tuple(axis for axis in axes if axis is not channel and axis.extent > 1)
-        load = Load(source.tensor, tuple(part.expr() for part in out_of))
-        origin = self._origin(like)
-        self.made.kernels.append(Kernel((origin,), target.tensor, tuple(into), channel, free, load, by_dma=by_dma))
+        out_of, into = [0] * len(shape), [0] * len(shape)
+        out_of[source.dim], into[source.dim] = start - source.low, start - target.low
+        out_of[part] = into[part] = first
+        sides = (source.tensor, out_of), (target.tensor, into)
+        self.made.kernels.append(copy_of(self._origin(like), shape, part, *sides, by_dma))
 
     def _origin(self, tensor: Tensor) -> Origin:
         if tensor in self.origin:
