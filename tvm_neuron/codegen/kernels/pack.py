@@ -5,7 +5,7 @@ partitions beside the channels the same sum takes 7 matmuls of 21 rows. The DMA 
 Of a window whose columns find room there too, DMA moves them to further partitions: 3x3 takes one matmul of 27 rows.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -87,9 +87,9 @@ def _pack(
 ) -> list[Kernel] | None:  # fmt: skip
     part, last = partition_of[root.data], len(root.maps) - 1
     moves = root.maps[dim].terms
-    column = _column_axis(root, step, part, device)
     shape = list(root.data.shape)
     shape[part], shape[dim] = root.weights.shape[0] * step.extent, row.extent
+    column = _column_axis(root, step, part, shape, device)
     image = Tensor(f"{root.data.name}.packed", tuple(shape), root.data.dtype)
     rows = [Linear(root.maps[dim].const + moves[step] * w, {row: moves[row]}) for w in range(step.extent)]
     brought = None if root.maps[part].const else bring_in(source, image, kernel, part, dim, rows)
@@ -113,16 +113,15 @@ def _pack(
     return [*brought, replace(kernel, root=new_root)]
 
 
-def _column_axis(root: Contraction, step: Axis, part: int, device: Device) -> Axis | None:
-    """The window's axis along rows, if all its columns find room beside its rows and DMA moves them quickly enough."""
+def _column_axis(root: Contraction, step: Axis, part: int, shape: Sequence[int], device: Device) -> Axis | None:
+    """The window's axis along packed rows of this shape, if its columns find room and DMA moves them quickly enough."""
     last = len(root.maps) - 1
     found = [axis for axis in root.steps if axis is not step and root.maps[last].terms.get(axis) == 1]
-    depth = root.weights.shape[0] * step.extent
-    if len(found) != 1 or part == last or depth * found[0].extent > device.pe_rows:
+    if len(found) != 1 or part == last or shape[part] * found[0].extent > device.pe_rows:
         return None
     copies = found[0].extent - 1
-    elems = prod(extent for d, extent in enumerate(root.data.shape) if d != part)
-    moved = Tile("sbuf", root.dtype, Affine(), depth, Affine(), ((1, elems),))
+    elems = prod(extent for d, extent in enumerate(shape) if d != part)
+    moved = Tile("sbuf", root.dtype, Affine(), shape[part], Affine(), ((1, elems),))
     dma = copies * DmaCopy(target=moved, source=moved, ring=0).cost(device).busy_cycles
     tiles = -(-root.weights.shape[-1] // device.pe_columns)
     saved = duration_ps(copies * tiles * prod(axis.extent for axis in _free(root)), device.pe_clock_hz)

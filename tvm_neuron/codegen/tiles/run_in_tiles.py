@@ -5,6 +5,8 @@ What they make for one another then stays in SBUF, instead of going to DRAM and 
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
+from itertools import product
 
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.tiles.ahead import Ahead
@@ -22,6 +24,7 @@ SHARES = (0.5, 0.35, 0.7, 1.0)  # of the memory for tensors that what a group le
 MANY_TIMES = 16  # what there is for tensors: from there on longer tiles are of more use than more weights ahead
 FEW_TIMES = 2  # up to which a little more room for tensors may keep them all in SBUF
 LESS_FOR_WEIGHTS = 4  # 1 / this of SBUF, then
+_ROWS_AHEAD = (Ahead.TURNS, Ahead.TILE)
 _IMAGES_AHEAD = (Ahead.EARLY, Ahead.HALF, Ahead.LATE, Ahead.READ, Ahead.NONE)
 MOST_KERNELS = 150  # of a group
 SAMPLE = 4  # tiles
@@ -192,13 +195,11 @@ class _Tiling:
             return None
         most = group.fewest_rows
         counts = [*(tiles for tiles in TILES if tiles < most), most]
-        # What comes from DRAM is asked for a tile ahead; whole images do with less, their work is long enough.
-        for ahead in (Ahead.TURNS, Ahead.TILE) if dim else _IMAGES_AHEAD:
-            if self._if_fits(group, counts[-1], ahead, first, end, in_dram) is None:
-                continue
-            found = (self._if_fits(group, tiles, ahead, first, end, in_dram) for tiles in counts)
-            return next((unrolled for unrolled in found if unrolled is not None), None)
-        return None
+        fits = partial(self._if_fits, group, first=first, end=end, in_dram=in_dram)
+        aheads = (ahead for ahead in (_ROWS_AHEAD if dim else _IMAGES_AHEAD) if fits(most, ahead) is not None)
+        # An image that comes early is worth more tiles, since its work is long; rows run in as few tiles as fit.
+        tries = product(counts, list(aheads)) if dim else ((tiles, ahead) for ahead in aheads for tiles in counts)
+        return next((found for tiles, ahead in tries if (found := fits(tiles, ahead)) is not None), None)
 
     def _if_fits(
         self, group: Group, tiles: int, ahead: Ahead, first: int, end: int, in_dram: set[Tensor]
