@@ -7,6 +7,8 @@ from hypothesis.extra import numpy as npst
 from onnx import helper
 
 from tests.codegen.test_products import normal, run_on_core
+from tests.models.agreement import Case
+from tests.models.zoo.encoders import TYPES, VOCABULARY, bert
 from tvm_neuron.codegen.emit.positions import split_float32
 
 
@@ -27,6 +29,16 @@ def test_a_constant_along_rows_is_added_exactly() -> None:
     x, row = normal(1, 70, 600), normal(600) * 100
     actual = run_on_core([helper.make_node("Add", ["x", "row"], ["y"])], {"x": x}, {"row": row})
     np.testing.assert_array_equal(actual, x + row)
+
+
+def test_those_of_one_kernel_do_not_overwrite_each_other() -> None:
+    """Scale and shift of BERT's last norm need all of their memory, of which the embeddings took a part before."""
+    model = bert(1, 32, 768, 12, 1)
+    random = np.random.default_rng(3)
+    limits = {"ids": VOCABULARY, "types": TYPES, "mask": 2}
+    inputs = {name: random.integers(0, limit, (1, 32)) for name, limit in limits.items()}
+    found = Case(model, inputs).run("inf1")
+    assert all(found.errors[name] <= found.bounds[name] for name in found.errors)
 
 
 def test_weights_do_not_overwrite_it() -> None:

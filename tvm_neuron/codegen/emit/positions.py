@@ -57,14 +57,15 @@ def zone_bytes(kernels: Sequence[Kernel]) -> int:
 
 
 def load_positions(emitter: Emitter, kernel: Kernel) -> None:
-    """Brings them in for the kernel that is emitted next."""
+    """Brings them in for the kernel that is emitted next, side by side: the ring may start again between two takes."""
     emitter.positions.clear()
+    place = emitter.builder.positions.take(positions_bytes(kernel))
     for load in positional(kernel):
         value = load.tensor.value
         assert value is not None
         follows = follows_channel(load, kernel)
         free = value.shape[1:] if follows else value.shape
-        at = emitter.builder.positions.take(_bytes(load, kernel))
+        at, place = place, place + _bytes(load, kernel)
         strides = tuple(step for step, _ in contiguous(free))
         emitter.positions[load.tensor] = OnChip(
             "float32", 0, at, (0,) * (1 + len(free)), (0, *strides), prod(free) if follows else 0
@@ -72,7 +73,8 @@ def load_positions(emitter: Emitter, kernel: Kernel) -> None:
         if follows:
             _load_chunks(emitter, kernel, value, at)
         else:
-            _load_spread(emitter, kernel, value.ravel(), at)
+            _load_spread(emitter, kernel, value.ravel(), at, place)
+            place += aligned(value.size * PART_ITEM)
 
 
 def _bytes(load: Load, kernel: Kernel) -> int:
@@ -93,11 +95,10 @@ def _load_chunks(emitter: Emitter, kernel: Kernel, value: NDArray[np.float32], a
         builder.emit(DmaCopy(target=target, source=source, ring=LOAD_QUEUE))
 
 
-def _load_spread(emitter: Emitter, kernel: Kernel, value: NDArray[np.float32], at: int) -> None:
-    """[1, N] to [128, N]: ones[3, columns].T @ parts[3, N], copied to each group of partitions."""
+def _load_spread(emitter: Emitter, kernel: Kernel, value: NDArray[np.float32], at: int, place: int) -> None:
+    """[1, N] to [128, N]: ones[3, columns].T @ parts[3, N] (at byte `place`), copied to each group of partitions."""
     builder, device = emitter.builder, emitter.device
     columns, most = min(device.pe_columns, PARTITIONS), device.moving_max_elems
-    place = builder.positions.take(aligned(value.size * PART_ITEM))
     index = builder.add_weight(f"{kernel.origins[0].name}.positions", split_float32(value), "bfloat16")
     parts = Tile("sbuf", "bfloat16", Affine(), PARTS, Affine(place), ((1, value.size),))
     source = DramTile(index, "bfloat16", Affine(), ((value.size, PARTS), (1, value.size)))
