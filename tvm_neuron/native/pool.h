@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <deque>
@@ -42,12 +43,16 @@ class Pool {
       waiting_.fetch_add(1);
       wake_.notify_all();
     }
+    const auto begin = Clock::now();
     loop->Work();
+    const auto end = Clock::now();
     Remove(loop);
-    while (loop->done.load() < pieces) std::this_thread::yield();  // for pieces that others have begun
+    while (loop->done.load() < pieces)  // for pieces that others have begun, which take no longer than this thread's
+      if (Clock::now() - end > end - begin) std::this_thread::yield();  // may be gone for milliseconds
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
   static constexpr int kLooksBeforeSleep = 1000;
 
   struct Loop {
