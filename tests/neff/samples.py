@@ -34,7 +34,8 @@ def random_neff(rng: Random) -> Neff:
         options={"fp32_cast": "all", "level": 2, "nested": {"deep": [1, None, 2.5]}},
         compiler_version="0.1.0",
         placement=(Placement("conv1", "Conv", "neuroncore", ""), Placement("nms", "NonZero", "cpu", "data-dependent")),
-        macs=rng.choice((None, 1 << 40)),
+        macs=1 << 40,
+        repeated_bytes=rng.choice((0, 1 << 20)),
         memory={"weights": 7, "activations": 8, "spill": 0, "sbuf_peak": 9},
     )
 

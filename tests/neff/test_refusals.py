@@ -111,6 +111,10 @@ def numbers(*values: int) -> bytes:
         ({"work": b'{"macs":-1}'}, "NEFF section 'work' must give 0 to 2^62 multiply-accumulates, not -1"),
         ({"work": b'{"macs":5e300}'}, "NEFF section 'work' must give 0 to 2^62 multiply-accumulates, not 5e+300"),
         ({"work": b'{"macs":4611686018427387904}'}, "NEFF section 'work' must give 0 to 2^62 multiply-accumulates, "),
+        (
+            {"work": b'{"macs":1,"repeated_bytes":0.5}'},
+            "NEFF section 'work' must give 0 to 2^62 repeated bytes, not 0.5",
+        ),
         ({"memory": b'{"spill":"much"}'}, "NEFF section 'memory' must give whole numbers of bytes"),
         ({"device": b'{"name":"x"}'}, "NEFF section 'device': device 'x': unknown keys [], missing keys ["),
         ({"model": b"{}"}, "NEFF section 'model' must name the model, its compiler, inputs and outputs"),

@@ -51,7 +51,13 @@ def _encoder() -> Counted:
     return Counted(encoder.model(), dense * rows + 2 * rows * rows * hidden, dense, 2 * hidden * rows)
 
 
+def _rows_side_by_side() -> Counted:
+    """Few output channels: weights for several rows at once, each there as often as there are rows."""
+    return _conv("Conv", (1, 64, 32, 32), (32, 64, 3, 3), (1, 32, 32, 32), 32 * 64 * 9 * 32 * 32, pads=[1] * 4)
+
+
 CASES = {
+    "rows side by side": _rows_side_by_side,
     "first layer, packed with zeros": lambda: _conv(
         "Conv", (1, 3, 64, 64), (64, 3, 7, 7), (1, 64, 32, 32), 64 * 3 * 49 * 32 * 32, strides=[2, 2], pads=[3] * 4
     ),

@@ -16,6 +16,7 @@ from tvm_neuron.codegen.kernels.start_early import start_early
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.kernels.tables import move_tables
 from tvm_neuron.codegen.kernels.truths import simplify_truths
+from tvm_neuron.codegen.kernels.widen_outputs import widen_outputs
 from tvm_neuron.codegen.passes.after_moves import scale_after_moves
 from tvm_neuron.codegen.passes.batches import split_batches
 from tvm_neuron.codegen.passes.before_moves import compute_before_moves
@@ -77,6 +78,7 @@ def make_kernels(
     kernels = move_tables(kernels, partition_of)
     kernels = choose_operands(kernels, precisions, device)
     kernels = fold_rows(kernels, partition_of, device)
+    kernels = widen_outputs(kernels, partition_of, device)
     ring = tuning.weights_bytes(device)
     dtypes = choose_dtypes(kernels, precisions)
     kernels = pack_depth(kernels, partition_of, dtypes, device, ring)

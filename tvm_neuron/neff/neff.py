@@ -41,8 +41,9 @@ class Neff:
     `inputs` and `outputs` are the program's tensors of that kind, in order and by the same names. `weights` holds one
     array for each of its weight tensors, with that tensor's shape and dtype. `memory` is the static memory report in
     bytes: "weights", "activations", "spill", "sbuf_peak" and others. `macs` are the multiply-accumulates that the
-    operators ask for, without those that the program only does to get them done; None if nobody told. `prologue` is
-    what runs once, when the program is loaded: it brings into SBUF what stays there for all runs.
+    operators ask for, without those that the program only does to get them done; None if nobody told. Of the weights,
+    `repeated_bytes` are there once more only to suit the array. `prologue` is what runs once, when the program is
+    loaded: it brings into SBUF what stays there for all runs.
 
     Raises:
         NeffError: the tables contradict each other.
@@ -59,6 +60,7 @@ class Neff:
     placement: tuple[Placement, ...] = ()
     memory: Mapping[str, int] = field(default_factory=dict)
     macs: int | None = None
+    repeated_bytes: int = 0
     prologue: tuple[Node, ...] = ()
 
     @property

@@ -62,6 +62,7 @@ def _read(data: bytes) -> Neff:
     if set(model) != {"name", "compiler", "inputs", "outputs"} or not isinstance(model["name"], str):
         raise NeffError("NEFF section 'model' must name the model, its compiler, inputs and outputs")
     program, prologue = _programs(sections)
+    macs, repeated = _work(decode_json(sections["work"], "work")) if "work" in sections else (None, 0)
     return Neff(
         name=model["name"],
         program=program,
@@ -73,7 +74,8 @@ def _read(data: bytes) -> Neff:
         compiler_version=str(model["compiler"]),
         placement=placement_from_json(decode_json(sections["placement"], "placement").get("rows")),
         memory=_memory(decode_json(sections["memory"], "memory")),
-        macs=_macs(decode_json(sections["work"], "work")) if "work" in sections else None,
+        macs=macs,
+        repeated_bytes=repeated,
         prologue=prologue.body,
     )
 
@@ -121,11 +123,13 @@ def _memory(raw: dict[str, Any]) -> dict[str, int]:
     return raw
 
 
-def _macs(raw: dict[str, Any]) -> int:
-    macs = raw.get("macs")
-    if type(macs) is not int or not 0 <= macs < _MAX_MACS:
-        raise NeffError(f"NEFF section 'work' must give 0 to 2^62 multiply-accumulates, not {macs!r:.40}")
-    return macs
+def _work(raw: dict[str, Any]) -> tuple[int, int]:
+    macs, repeated = raw.get("macs"), raw.get("repeated_bytes", 0)
+    for value, what in ((macs, "multiply-accumulates"), (repeated, "repeated bytes")):
+        if type(value) is not int or not 0 <= value < _MAX_MACS:
+            raise NeffError(f"NEFF section 'work' must give 0 to 2^62 {what}, not {value!r:.40}")
+    assert type(macs) is int
+    return macs, repeated
 
 
 def _weights(section: memoryview, tensors: tuple[DramTensor, ...]) -> dict[str, NDArray[Any]]:

@@ -13,15 +13,15 @@ _US_PER_SECOND = 1e6
 def roofline_us(neff: Neff, macs: int) -> float:
     """Weights, inputs and outputs once over the DRAM, or all multiply-accumulates at the array's peak, the longer one.
 
-    A tensor of which a run moves only a part counts with that part, and weights count without their zeros, which a
-    program may store to suit the array, or not.
+    A tensor of which a run moves only a part counts with that part, and weights count without their zeros and
+    repetitions, which a program may store to suit the array, or not.
     """
     moved = [0] * len(neff.program.tensors)
     for counts, instruction in neff.program.instructions():
         for _, _, tile in instruction.tiles():
             if isinstance(tile, DramTile):
                 moved[tile.tensor] += prod(counts) * instruction.moved_bytes(tile)
-    once = 0
+    once = -neff.repeated_bytes
     for tensor, size in zip(neff.program.tensors, moved, strict=True):
         if tensor.kind == "weight" and size:
             once += min(_nonzero_bytes(neff.weights[tensor.name]), size)

@@ -28,6 +28,8 @@ class Contraction:
     weights: NDArray[Any]  # [K, *steps, M] float32; may be a strided view of the model's own array
     has_zeros: bool  # whole blocks of the weights may be zero and need not be multiplied
     dtype: str = "bfloat16"  # in which the PE array reads both operands
+    side: Axis | None = None  # a free axis whose values lie on columns side by side: weights [K, *steps, side * M]
+    repeats: int = 1  # how often each weight of the model occurs
 
     @cached_property
     def _met(self) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from tvm_neuron.allocation.layouts import aligned
@@ -89,7 +89,8 @@ def _emit_diagonals(emitter: Emitter, kernel: Kernel, made: Diagonals) -> None:
 def _strips(emitter: Emitter, kernel: Kernel, tiles: Sequence[WeightTile]) -> Iterator[Region]:
     """The kernel's strips, one after the other staged for the channels of these tiles."""
     channels = [tile.run for tile in tiles]
-    covered = min(start for start, _, _ in channels), max(start + PARTITIONS * (n - 1) + m for start, m, n in channels)
+    end = max(start + PARTITIONS * (n - 1) + m for start, m, n in channels)
+    covered = min(start for start, _, _ in channels), min(end, kernel.channel.extent)
     for slot, region in enumerate(emitter.plan.strips[kernel]):
         with emitter.staging(kernel, {**region, kernel.channel: covered}, slot):
             yield region
@@ -99,9 +100,10 @@ def runs_of(kernel: Kernel, plan: MemoryPlan, device: Device) -> tuple[list[Segm
     """The runs of output channels, and the partition of the data's channel 0 where the PE array reads them."""
     root = kernel.root
     assert isinstance(root, Contraction)
-    channels = runs(
-        kernel.channel.extent, partition_firsts(kernel, plan.partition_of, plan.in_dram), device.pe_columns
-    )
+    firsts = partition_firsts(kernel, plan.partition_of, plan.in_dram)
+    # Rows that lie side by side fit on the columns, and each may start where its place in the output does.
+    side = [(0, root.weights.shape[-1], 1)] if root.side else None
+    channels = side or runs(kernel.channel.extent, firsts, device.pe_columns)
     return channels, 0 if root.data in plan.in_dram else root.maps[plan.partition_of[root.data]].const
 
 
@@ -128,20 +130,28 @@ class _Run:
 
     def emit(self, region: Region) -> None:
         """All tiles of the region: matmuls over the whole depth into a PSUM bank, then the way out."""
-        kernel, builder = self.kernel, self.emitter.builder
-        sizes = tile_sizes(kernel.free, region, self.emitter.device.moving_max_elems)
-        cuts: list[list[Segment]] = [[self.tile.run]] + [segments(*region[axis], sizes[axis]) for axis in kernel.free]
-        strides = [PARTITIONS, *(None for _ in kernel.free)]
-        for spans, loops in nests(builder, (kernel.channel, *kernel.free), cuts, strides):
-            end = TileEnd(self.emitter, kernel, spans)
-            rows = spans[kernel.channel].size
-            dims = contiguous([spans[axis].size for axis in kernel.free])
-            moving = self._moving(spans, self.tile.depth_runs[0][0], (None,) * (1 + len(self.root.steps)))
-            shape_of = Squeeze([moving, *end.patterns, Tile("psum", "float32", Affine(), rows, Affine(), dims)])
-            psum = builder.psum_tile(rows, shape_of.dims(dims), loops)
+        kernel, builder, side = self.kernel, self.emitter.builder, self.root.side
+        first, columns, count = self.tile.run
+        free = [axis for axis in kernel.free if axis is not side]
+        # What lies side by side leaves one after the other: small tiles keep ACT closer behind the PE array.
+        most = self.emitter.device.moving_max_elems // (side.extent if side else 1)
+        sizes = tile_sizes(free, region, most)
+        rows = columns // (side.extent if side else 1)
+        cuts: list[list[Segment]] = [[(first, rows, count)]] + [segments(*region[axis], sizes[axis]) for axis in free]
+        strides = [PARTITIONS, *(None for _ in free)]
+        for spans, loops in nests(builder, (kernel.channel, *free), cuts, strides):
+            each = [{**spans, side: Span(at, 1)} for at in range(*region[side])] if side else [spans]
+            ends = [TileEnd(self.emitter, kernel, part) for part in each]
+            dims = contiguous([each[0][axis].size for axis in kernel.free])
+            moving = self._moving(each[0], self.tile.depth_runs[0][0], (None,) * (1 + len(self.root.steps)))
+            patterns = [pattern for end in ends for pattern in end.patterns]
+            shape_of = Squeeze([moving, *patterns, Tile("psum", "float32", Affine(), columns, Affine(), dims)])
+            psum = builder.psum_tile(columns, shape_of.dims(dims), loops)
             for number, (run, index) in enumerate(self.tile.depth_runs):
-                self._emit_depth(spans, run, index, shape_of, psum, is_first=number == 0)
-            end.finish(shape_of, psum, loops)
+                self._emit_depth(each[0], run, index, shape_of, psum, is_first=number == 0)
+            for part, end in zip(each, ends, strict=True):
+                low = part[side].start * rows if side else 0
+                end.finish(shape_of, replace(psum, partition=Affine(low), partitions=rows), loops)
 
     def _emit_depth(
         self, spans: dict[Axis, Span], run: Segment, index: int, shape_of: Squeeze, psum: Tile, is_first: bool

@@ -33,12 +33,17 @@ def fold_rows(kernels: list[Kernel], partition_of: dict[Tensor, int], device: De
                 filled.add(kernel.out)
                 found += _fills(kernel, folds[kernel.out], folded[kernel.out], _interior(kernel.out, kernels))
         elif any(tensor in folds for tensor in kernel.tensors):
-            found.append(_Rewrite(kernel, folds, folded).kernel())
+            found.append(rewrite_folded(kernel, folds, folded))
         else:
             found.append(kernel)
     if _time_ps(found, device) < _time_ps(kernels, device):
         return found
     return kernels
+
+
+def rewrite_folded(kernel: Kernel, folds: Mapping[Tensor, Fold], folded: Mapping[Tensor, Tensor]) -> Kernel:
+    """The kernel on the folded tensors that take the place of others."""
+    return _Rewrite(kernel, folds, folded).kernel()
 
 
 def _time_ps(kernels: Sequence[Kernel], device: Device) -> int:
@@ -148,5 +153,5 @@ class _Rewrite:
         weights = np.moveaxis(weights, 0, at) if step.extent > 1 else weights[0]
         return replace(
             root, data=self.folded.get(root.data, root.data), maps=maps, steps=tuple(steps), weights=weights,
-            has_zeros=True,
+            has_zeros=True, repeats=root.repeats * self.by,
         )  # fmt: skip

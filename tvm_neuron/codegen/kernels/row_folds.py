@@ -138,7 +138,7 @@ def _lower(kernel: Kernel, by: dict[Tensor, int]) -> bool:
     operands = {kernel.out, *(load.tensor for load in kernel.operand_loads())}
     least = min(by.get(tensor, 1) for tensor in operands)
     window = window_of(kernel.root) if isinstance(kernel.root, Contraction) else None
-    if not _has_plain_constants(kernel) or (window is not None and window.row is not row_of(kernel)):
+    if not has_plain_constants(kernel) or (window is not None and window.row is not row_of(kernel)):
         least = 1
     by.update((tensor, least) for tensor in operands & by.keys())
     if window is not None and isinstance(kernel.root, Contraction):
@@ -149,7 +149,7 @@ def _lower(kernel: Kernel, by: dict[Tensor, int]) -> bool:
     return before != [by.get(tensor, 1) for tensor in kernel.tensors]
 
 
-def _has_plain_constants(kernel: Kernel) -> bool:
+def has_plain_constants(kernel: Kernel) -> bool:
     """Whether constants are one number for each channel, or the same for all channels and rows."""
     changing = {kernel.channel, row_of(kernel)}
     constants = [load for load in loads(kernel.expr) if load.tensor.value is not None]

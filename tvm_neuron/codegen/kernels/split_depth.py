@@ -19,7 +19,7 @@ def split_depth(
     found: list[Kernel] = []
     for kernel in kernels:
         if isinstance(kernel.root, Contraction):
-            columns = min(device.pe_columns, kernel.channel.extent)
+            columns = min(device.pe_columns, kernel.root.weights.shape[-1])
             parts = _parts(kernel.root, partition_of[kernel.root.data], columns, capacity)
             found += _chain(kernel, parts, partition_of)
         else:

@@ -46,6 +46,7 @@ def _matmul_cycles(kernel: Kernel, device: Device) -> int:
     root = kernel.root
     if isinstance(root, Contraction):
         steps = prod(axis.extent for axis in root.steps)
+        free //= root.side.extent if root.side else 1
         return columns * free * -(-root.weights.shape[0] // device.pe_rows) * steps
     if isinstance(root, Product):
         return columns * free * -(-root.depth.extent // device.pe_rows) * prod(axis.extent for axis in root.steps)

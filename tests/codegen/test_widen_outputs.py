@@ -1,0 +1,91 @@
+"""Convolutions of few output channels compute several rows at once, whose weights lie side by side."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.codegen.test_fold_rows import Convolutions, kernels_of
+from tests.models.agreement import Case, random_inputs, relative_error
+from tests.stages.networks import compile_model, run
+from tests.stages.test_small_memory import shrunk
+from tvm_neuron.schedule.kernel import Contraction
+
+
+def model_of(
+    channels: int, rows: int = 24, batch: int = 1, depth: int = 48, **window: Sequence[int]
+) -> onnx.ModelProto:
+    """A convolution that reads a sum, so that its data are not what comes in."""
+    net = Convolutions()
+    x = net.op("Relu", net.conv("x", 16, depth, (1, 1), 0))
+    return net.model(net.op("Relu", net.conv(x, depth, channels, **window)), rows, batch)
+
+
+def sides(model: onnx.ModelProto, chip: str = "inf2") -> list[int]:
+    """How many rows each convolution computes at once."""
+    roots = [kernel.root for kernel in kernels_of(model, chip)]
+    return [root.side.extent if root.side else 1 for root in roots if isinstance(root, Contraction)]
+
+
+@pytest.mark.parametrize(
+    ("channels", "chip", "count"), [(32, "inf2", 4), (64, "inf2", 2), (96, "inf2", 1), (32, "inf1", 2), (24, "inf2", 1)]
+)
+def test_as_many_rows_as_there_are_columns_for(channels: int, chip: str, count: int) -> None:
+    assert sides(model_of(channels), chip) == [1, count]
+
+
+@pytest.mark.parametrize("mode", ["nest", "strict"])
+@pytest.mark.parametrize(
+    ("channels", "batch", "window"),
+    [
+        (32, 1, {}),
+        (64, 3, {}),
+        (32, 1, {"kernel": (5, 3), "pads": 2}),
+        (32, 1, {"dilations": (2, 1), "pads": 2}),
+        (32, 2, {"strides": (2, 2)}),
+        (32, 1, {"kernel": (4, 1), "pads": 2, "strides": (3, 1)}),
+    ],
+    ids=str,
+)
+def test_as_onnxruntime(channels: int, batch: int, window: dict[str, Sequence[int]], mode: str) -> None:
+    model = model_of(channels, 24, batch, **window)
+    case = Case(model, random_inputs(model))
+    found = run(compile_model(model, "neuron/inf2"), case.inputs, mode)
+    for name, exact in case.exact.items():
+        assert relative_error(found[name], exact) < case.bounds[name]
+
+
+def joined() -> onnx.ModelProto:
+    """What is computed goes behind other channels, as in a dense block."""
+    net = Convolutions()
+    x = net.op("Relu", net.conv("x", 16, 96, (1, 1), 0))
+    for _ in range(3):
+        depth = 96 + 32 * (len(net.nodes) // 3)
+        x = net.op("Concat", x, net.op("Relu", net.conv(x, depth, 32)), axis=1)
+    return net.model(x)
+
+
+@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+def test_parts_of_what_is_joined(chip: str) -> None:
+    model = joined()
+    assert max(sides(model, chip)) > 1
+    case = Case(model, random_inputs(model))
+    for found in run(compile_model(model, f"neuron/{chip}"), case.inputs, "strict").values():
+        (exact,) = case.exact.values()
+        assert relative_error(found, exact) < max(case.bounds.values())
+
+
+@pytest.mark.parametrize("kib", [24, 16, 14])
+def test_in_tiles_of_rows(kib: int, tmp_path: Path) -> None:
+    """Tiles make whole groups of the rows that are computed at once."""
+    net = Convolutions()
+    x = net.op("Relu", net.conv("x", 16, 48))
+    x = net.op("Relu", net.conv(x, 48, 32, (5, 3), 2))
+    model = net.model(net.conv(net.op("MaxPool", x, kernel_shape=[3, 3]), 32, 8), rows=96)
+    case = Case(model, random_inputs(model))
+    found = run(compile_model(model, shrunk(tmp_path, "inf1", kib)), case.inputs, "strict")
+    for name, exact in case.exact.items():
+        assert np.isfinite(found[name]).all()
+        assert relative_error(found[name], exact) < case.bounds[name]

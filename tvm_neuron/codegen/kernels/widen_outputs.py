@@ -1,0 +1,59 @@
+"""widen_outputs: a convolution of few output channels computes several rows at once.
+
+32 output channels use 32 of the PE array's columns. With the weights of 4 rows side by side, a window of 3 rows
+becomes one of 6 rows, but gives 4 rows of output: half the matmuls. (Data of few channels are packed instead.)
+"""
+
+from dataclasses import replace
+
+from tvm_neuron.codegen.kernels.fold_rows import rewrite_folded
+from tvm_neuron.codegen.kernels.pack import FEW_CHANNELS
+from tvm_neuron.codegen.kernels.row_folds import Fold, has_plain_constants, row_of, window_of
+from tvm_neuron.codegen.overlap.work import work_of
+from tvm_neuron.hw import Device
+from tvm_neuron.schedule.expr import Axis
+from tvm_neuron.schedule.kernel import Contraction, Kernel
+from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.operations import PARTITION_START_STEP
+from tvm_neuron.schedule.tensor import Tensor
+
+
+def widen_outputs(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> list[Kernel]:
+    """The kernels, such convolutions with as many rows at once as take the engines least time."""
+    return [_widened(kernel, partition_of, device) for kernel in kernels]
+
+
+def _widened(kernel: Kernel, partition_of: dict[Tensor, int], device: Device) -> Kernel:
+    root, row, channels = kernel.root, row_of(kernel), kernel.channel.extent
+    if not isinstance(root, Contraction) or row is None or partition_of[kernel.out] != 1:
+        return kernel
+    window = window_of(root)
+    if window is None or window.row is not row or window.step is None or root.weights.shape[0] <= FEW_CHANNELS:
+        return kernel
+    # Each row's channels start where engines may, in PSUM and in the output.
+    if channels % PARTITION_START_STEP or kernel.out_maps[1].const % channels:
+        return kernel
+    if any(kernel.operand_loads()) or not has_plain_constants(kernel):
+        return kernel
+    found, by = [kernel], 2
+    while by * channels <= device.pe_columns and row.extent % by == 0 and row.extent > by:
+        found.append(_wide(kernel, row, by))
+        by *= 2
+    return min(found, key=lambda kernel: max(work_of(kernel, device).values()))
+
+
+def _wide(kernel: Kernel, row: Axis, by: int) -> Kernel:
+    """The same with `by` rows side by side on the columns; each goes to its place in the output."""
+    images, _, rows, columns = kernel.out_maps
+    plain = (images, Linear(0, {kernel.channel: 1}), Linear(0, {row: 1}), columns)
+    flat = Tensor(kernel.out.name, kernel.out.shape, kernel.out.dtype)
+    fold = Fold(by, 0, row.extent, ((0, kernel.channel.extent),))
+    folded = rewrite_folded(replace(kernel, out=flat, out_maps=plain), {flat: fold}, {flat: kernel.out})
+    assert isinstance(folded.root, Contraction)
+    ((block, _),) = folded.out_maps[2].terms.items()
+    side = Axis("side", by)
+    out = (images, kernel.out_maps[1], Linear(rows.const, {block: by, side: 1}), columns)
+    at = folded.free.index(block) + 1
+    return replace(
+        kernel, out_maps=out, free=(*folded.free[:at], side, *folded.free[at:]), root=replace(folded.root, side=side)
+    )
