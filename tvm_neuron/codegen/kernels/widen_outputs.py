@@ -9,7 +9,7 @@ from dataclasses import replace
 from tvm_neuron.codegen.kernels.fold_rows import rewrite_folded
 from tvm_neuron.codegen.kernels.pack import FEW_CHANNELS
 from tvm_neuron.codegen.kernels.row_folds import Fold, has_plain_constants, row_of, window_of
-from tvm_neuron.codegen.overlap.work import work_of
+from tvm_neuron.codegen.overlap.work import load_ps, work_of
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.kernel import Contraction, Kernel
@@ -25,7 +25,7 @@ def widen_outputs(kernels: list[Kernel], partition_of: dict[Tensor, int], device
 
 def _widened(kernel: Kernel, partition_of: dict[Tensor, int], device: Device) -> Kernel:
     root, row, channels = kernel.root, row_of(kernel), kernel.channel.extent
-    if not isinstance(root, Contraction) or row is None or partition_of[kernel.out] != 1:
+    if not isinstance(root, Contraction) or root.has_zeros or row is None or partition_of[kernel.out] != 1:
         return kernel
     window = window_of(root)
     if window is None or window.row is not row or window.step is None or root.weights.shape[0] <= FEW_CHANNELS:
@@ -39,7 +39,8 @@ def _widened(kernel: Kernel, partition_of: dict[Tensor, int], device: Device) ->
     while by * channels <= device.pe_columns and row.extent % by == 0 and row.extent > by:
         found.append(_wide(kernel, row, by))
         by *= 2
-    return min(found, key=lambda kernel: max(work_of(kernel, device).values()))
+    # Weights that repeat keep the DRAM longer, which other kernels wait for.
+    return min(found, key=lambda kernel: max(work_of(kernel, device).values()) + load_ps(kernel, device))
 
 
 def _wide(kernel: Kernel, row: Axis, by: int) -> Kernel:
