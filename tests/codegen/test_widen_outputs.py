@@ -15,7 +15,7 @@ from tvm_neuron.schedule.kernel import Contraction
 
 
 def model_of(
-    channels: int, rows: int = 96, batch: int = 1, depth: int = 48, **window: Sequence[int]
+    channels: int, rows: int = 96, batch: int = 1, depth: int = 80, **window: Sequence[int]
 ) -> onnx.ModelProto:
     """A convolution that reads a sum, so that its data are not what comes in."""
     net = Convolutions()
