@@ -147,8 +147,17 @@ def _contract(kernel: Kernel, root: Contraction, partition: int, values: Values)
             index.append(np.broadcast_to(where, extents).astype(int))
         moving = values[root.data][tuple(index)].reshape([*extents[: len(kernel.free)], -1])
         columns = weights[k].reshape(-1, weights.shape[-1])
-        total += np.moveaxis(moving @ columns, -1, 0)
+        total += np.moveaxis(_own_side(moving @ columns, kernel, root.side), -1, 0)
     return total
+
+
+def _own_side(found: Array, kernel: Kernel, side: Axis | None) -> Array:
+    """[*free, M] of [*free, side * M]: each value of the axis `side` takes the columns that are its own."""
+    if side is None:
+        return found
+    at = kernel.free.index(side)
+    apart = np.moveaxis(found.reshape([*found.shape[:-1], side.extent, kernel.channel.extent]), at, 0)
+    return np.moveaxis(np.stack([apart[value, ..., value, :] for value in range(side.extent)]), 0, at)
 
 
 def _store(tensor: Tensor, index: list[Array], result: Array, values: Values, written: dict[Tensor, Array]) -> None:

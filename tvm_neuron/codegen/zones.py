@@ -50,8 +50,8 @@ def divide(
     vectors = aligned(4 * columns * (2 if in_turns else 1))
     reduced = 2 * 4 * MAX_TILE_ELEMS
     sizes = [
-        vectors, resident_bytes, scratch_bytes(kernels, device), reduced, zone_bytes(kernels), masks_bytes(kernels),
-        diagonals_bytes(kernels, device),
+        vectors, resident_bytes, scratch_bytes(kernels, device), reduced, zone_bytes(kernels),
+        masks_bytes(kernels, device), diagonals_bytes(kernels, device),
     ]  # fmt: skip
     starts = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
     least = starts[-1] + ring_bytes

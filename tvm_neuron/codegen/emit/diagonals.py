@@ -92,23 +92,28 @@ def diagonals(tiles: Sequence[WeightTile], dtype: str, device: Device, capacity:
     return found if making < _POOL_SHARE * transfer else None
 
 
-def masks_bytes(kernels: Iterable[Kernel]) -> int:
+def masks_bytes(kernels: Iterable[Kernel], device: Device) -> int:
     """Of each partition, for the masks of blocks of all depths in each dtype that grouped weights have."""
-    return sum(2 * PARTITIONS * size_bytes(dtype) for dtype in {root.dtype for root in _grouped(kernels)})
+    return sum(2 * PARTITIONS * size_bytes(dtype) for dtype in {root.dtype for root in _grouped(kernels, device)})
 
 
 def diagonals_bytes(kernels: Iterable[Kernel], device: Device) -> int:
     """Of each partition, for the tiles that are there at the same time."""
     sizes = (
         prod(axis.extent for axis in root.steps) * min(root.weights.shape[-1], device.pe_columns)
-        * size_bytes(root.dtype) for root in _grouped(kernels)
+        * size_bytes(root.dtype) for root in _grouped(kernels, device)
     )  # fmt: skip
     return _TILES * aligned(max(sizes, default=0))
 
 
-def _grouped(kernels: Iterable[Kernel]) -> Iterator[Contraction]:
-    roots = (kernel.root for kernel in kernels)
-    return (root for root in roots if isinstance(root, Contraction) and root.has_zeros)
+def _grouped(kernels: Iterable[Kernel], device: Device) -> Iterator[Contraction]:
+    """Those of which tiles may be made: not where zeros come from DRAM as soon, nor for rows computed together."""
+    for kernel in kernels:
+        root = kernel.root
+        if isinstance(root, Contraction) and root.has_zeros and root.repeats == 1:
+            full = duration_ps(PARTITIONS * size_bytes(root.dtype), device.dram_bytes_per_second)
+            if duration_ps(1, clock_hz(device, "pool")) < _POOL_SHARE * full:
+                yield root
 
 
 def _mask(emitter: Emitter, depth: int, dtype: str) -> Tile:
