@@ -118,6 +118,16 @@ def test_layers_that_read_more_rows_than_they_add_channels_to(
     assert relative_error(found, case.exact["y"]) < case.bounds["y"]
 
 
+def test_first_tiles_may_have_nothing_to_do() -> None:
+    """Tiles of a large batch in which nothing can be computed yet, since a window reaches over several of them."""
+    window = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1] * 4, "dilations": [2, 2]}
+    node = helper.make_node("MaxPool", ["x"], ["y"], **window)
+    model = make_model([node], {"x": (20, 16, 50, 44)}, ["y"], {})
+    case = Case(model, random_inputs(model))
+    found = run(compile_model(model, "neuron/inf1"), case.inputs)["y"]
+    assert relative_error(found, case.exact["y"]) < case.bounds["y"]
+
+
 def _stage(graph: Graph | None = None) -> Stage:
     small = replace(load_device("inf1"), sbuf_bytes_per_partition=8 << 10)  # no packed image fits: they stay in rows
     kernels, partition_of = make_kernels(graph or graph_of(_hourglass()), load_rules(), small)

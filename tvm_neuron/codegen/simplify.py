@@ -30,6 +30,7 @@ from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.passes.pieces import cut_pieces
 from tvm_neuron.codegen.passes.reductions import split_reductions
 from tvm_neuron.codegen.passes.row_values import subtract_as_add
+from tvm_neuron.codegen.passes.windows import split_windows
 from tvm_neuron.codegen.precision import DEFAULT, Precisions
 from tvm_neuron.codegen.tuning import USUAL, Tuning
 from tvm_neuron.hw import Device
@@ -68,6 +69,7 @@ def make_kernels(
     write_moves_through(graph)
     sum_through_padding(graph)
     pad_in_order(graph)
+    split_windows(graph)
     split_batches(graph, device)
     partition_of = lay_out(graph)
     scale_after_moves(graph, partition_of)

@@ -213,7 +213,7 @@ class _Tiling:
         return found if found is not None and self._peak(first, end, found, in_dram) <= self.capacity else None
 
     def _peak(self, first: int, end: int, found: Unrolled, in_dram: set[Tensor]) -> int:
-        """The most bytes that are alive at once with these kernels instead."""
+        """The most bytes that are alive at once with these kernels instead, of which first tiles may have none."""
         kernels = [*self.kernels[:first], *found.kernels, *self.kernels[end:]]
         now = usage(kernels, self.partition_of | found.partition_of, self.dtypes | found.dtypes, in_dram)
-        return max(now.alive[first : first + len(found.kernels)])
+        return max(now.alive[first : first + len(found.kernels)], default=0)
