@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: all measurements as one table, in about twelve minutes on two idle cores.
+"""`python -m benchmarks`: all measurements as one table, in about half an hour on two idle cores.
 
 Results are added to a file as long as commit and machine stay the same: `--only` runs single groups, and of what was
 run before the table tells how far the runs lie apart.
