@@ -7,7 +7,8 @@ all 128 partitions with 4 rows each, so that the engines work on 4 rows at once.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tvm_neuron.schedule.expr import Axis, Index, Load, Num, axes_of, loads
+from tvm_neuron.codegen.kernels.channels import has_plain_constants
+from tvm_neuron.schedule.expr import Axis, Load, Num
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
@@ -138,7 +139,7 @@ def _lower(kernel: Kernel, by: dict[Tensor, int]) -> bool:
     operands = {kernel.out, *(load.tensor for load in kernel.operand_loads())}
     least = min(by.get(tensor, 1) for tensor in operands)
     window = window_of(kernel.root) if isinstance(kernel.root, Contraction) else None
-    if not has_plain_constants(kernel) or (window is not None and window.row is not row_of(kernel)):
+    if not has_plain_constants(kernel, row_of(kernel)) or (window is not None and window.row is not row_of(kernel)):
         least = 1
     by.update((tensor, least) for tensor in operands & by.keys())
     if window is not None and isinstance(kernel.root, Contraction):
@@ -147,10 +148,3 @@ def _lower(kernel: Kernel, by: dict[Tensor, int]) -> bool:
     elif kernel.root is not None:
         by.update((tensor, 1) for tensor in operands & by.keys())
     return before != [by.get(tensor, 1) for tensor in kernel.tensors]
-
-
-def has_plain_constants(kernel: Kernel) -> bool:
-    """Whether constants are one number for each channel, or the same for all channels and rows."""
-    changing = {kernel.channel, row_of(kernel)}
-    constants = [load for load in loads(kernel.expr) if load.tensor.value is not None]
-    return all(load.indices == (Index(kernel.channel),) or not changing & set(axes_of(load)) for load in constants)

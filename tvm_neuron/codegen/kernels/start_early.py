@@ -7,7 +7,7 @@ come before it, so that the PE array, which needs them all, waits for little.
 from collections.abc import Mapping
 
 from tvm_neuron.allocation.regions import Box, box, source_maps, whole
-from tvm_neuron.codegen.overlap.channels import channels_of, has_plain_constants
+from tvm_neuron.codegen.kernels.channels import channels_of, has_plain_constants
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS

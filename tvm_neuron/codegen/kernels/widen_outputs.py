@@ -6,9 +6,10 @@ becomes one of 6 rows, but gives 4 rows of output: half the matmuls. (Data of fe
 
 from dataclasses import replace
 
+from tvm_neuron.codegen.kernels.channels import has_plain_constants
 from tvm_neuron.codegen.kernels.fold_rows import rewrite_folded
 from tvm_neuron.codegen.kernels.pack import FEW_CHANNELS
-from tvm_neuron.codegen.kernels.row_folds import Fold, has_plain_constants, row_of, window_of
+from tvm_neuron.codegen.kernels.row_folds import Fold, row_of, window_of
 from tvm_neuron.codegen.overlap.work import load_ps, work_of
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Axis
@@ -33,7 +34,7 @@ def _widened(kernel: Kernel, partition_of: dict[Tensor, int], device: Device) ->
     # Each row's channels start where engines may, in PSUM and in the output.
     if channels % PARTITION_START_STEP or kernel.out_maps[1].const % channels:
         return kernel
-    if any(kernel.operand_loads()) or not has_plain_constants(kernel):
+    if any(kernel.operand_loads()) or not has_plain_constants(kernel, row):
         return kernel
     found, by = [kernel], 2
     while by * channels <= device.pe_columns and row.extent % by == 0 and row.extent > by:

@@ -74,7 +74,7 @@ def _cut_tensors(stage: Stage, axes: Mapping[Kernel, Axis]) -> list[Tensor]:
     whole: dict[Tensor, bool] = {}
     for kernel in stage.kernels:
         own = axes.get(kernel)
-        for tensor in dict.fromkeys((kernel.out, *kernel.sources())):
+        for tensor in kernel.tensors:
             every = source_maps(kernel, tensor, stage.partition_of[tensor])
             every += [kernel.out_maps] if tensor is kernel.out else []
             here = own is not None and all(m and m[0].const == 0 and m[0].terms == {own: 1} for m in every)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tvm_neuron.codegen.emit.positions import positional
-from tvm_neuron.codegen.overlap.channels import cut_channels
+from tvm_neuron.codegen.kernels.channels import cut_channels
 from tvm_neuron.codegen.overlap.defer import defer
 from tvm_neuron.codegen.overlap.depth import cut_depth
 from tvm_neuron.codegen.overlap.in_parts import after_turns, batch_axis, in_parts, weights_bytes

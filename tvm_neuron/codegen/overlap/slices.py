@@ -7,7 +7,7 @@ channels of what is summed. Made one after the other, and freed, they never lie 
 from collections.abc import Mapping, Sequence
 
 from tvm_neuron.allocation.regions import box, source_maps, whole
-from tvm_neuron.codegen.overlap.channels import channels_of, has_plain_constants
+from tvm_neuron.codegen.kernels.channels import channels_of, has_plain_constants
 from tvm_neuron.codegen.tiles.restrict import Rows, restrict
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear

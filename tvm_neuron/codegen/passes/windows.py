@@ -16,33 +16,32 @@ def split_windows(graph: Graph) -> None:
     Windows of 13 x 13 look at 26 elements for each result instead of 169.
     """
     for block in graph.blocks:
-        graph.replace(block, *_split(block))
+        if found := _split(block):
+            graph.replace(block, *found)
 
 
-def _split(block: Block) -> tuple[Block, ...]:
+def _split(block: Block) -> tuple[Block, Block] | None:
     data = block.expr
     if block.combine not in ("max", "min") or not isinstance(data, Load) or len(block.reduction) != 2:
-        return (block,)
+        return None
     maps = linear_indices(data.indices)
     at = [_dim_of(axis, maps or ()) for axis in block.reduction]
     if maps is None or -1 in at or not _is_plain(maps, at, block):
-        return (block,)
+        return None
     (rows, columns), (down, across) = at, block.reduction
     (height,), (width,) = ([axis for axis in maps[d].terms if not axis.is_reduction] for d in (rows, columns))
     low, high = maps[rows].span
     line = Axis(f"{height.name}.rows", high - low + 1)
     whole = height.extent * down.extent * width.extent * across.extent
     if (line.extent * across.extent + height.extent * down.extent) * width.extent > _WORTH * whole:
-        return (block,)
-    shape = [line.extent if d == rows else maps[d].span[1] - maps[d].span[0] + 1 for d in range(len(maps))]
-    shape[columns] = width.extent
-    between = Tensor(f"{block.output.name}.rows", tuple(shape), data.tensor.dtype)
+        return None
+    places = [Linear(0, {width: 1} if d == columns else part.terms) for d, part in enumerate(maps)]  # in `between`
+    between = Tensor(f"{block.output.name}.rows", tuple(part.span[1] + 1 for part in places), data.tensor.dtype)
     own = {axis: Axis(axis.name, axis.extent, axis.is_reduction) for axis in (*block.spatial, across)} | {height: line}
 
     def moved(part: Linear) -> Expr:
         return Linear(part.const, {own[axis]: step for axis, step in part.terms.items()}).expr()
 
-    places = [Linear(0, {width: 1} if d == columns else part.terms) for d, part in enumerate(maps)]  # in `between`
     first = Block(
         origin=block.origin,
         axes=tuple(own[axis] for axis in block.axes if axis is not down),

@@ -22,10 +22,11 @@ def cut_channels(kernel: Kernel, count: int) -> Iterator[Kernel]:
         yield channels_of(kernel, low, min(size, kernel.channel.extent - low))
 
 
-def has_plain_constants(kernel: Kernel) -> bool:
-    """Whether constants along the channels are vectors over just these."""
+def has_plain_constants(kernel: Kernel, row: Axis | None = None) -> bool:
+    """Whether constants along the channels are vectors over just these; and whether none changes along `row`."""
+    changing = {kernel.channel, row}
     constants = [load for load in loads(kernel.expr) if load.tensor.value is not None]
-    return all(load.indices == (Index(kernel.channel),) for load in constants if kernel.channel in set(axes_of(load)))
+    return all(load.indices == (Index(kernel.channel),) or not changing & set(axes_of(load)) for load in constants)
 
 
 def channels_of(kernel: Kernel, low: int, count: int) -> Kernel:
