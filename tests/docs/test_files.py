@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.markdown import FILES, ROOT, blocks, links
+from tvm_neuron.neff import MAJOR, MINOR
 from tvm_neuron.runtime import VERSION
 
 _OUTSIDE = re.compile(
@@ -63,3 +64,7 @@ def test_the_licence() -> None:
     text = (ROOT / "LICENSE").read_text()
     assert "Apache License" in text
     assert "END OF TERMS AND CONDITIONS" in text
+
+
+def test_the_manual_of_the_container_tells_its_version() -> None:
+    assert f"\nVersion {MAJOR}.{MINOR}. " in (ROOT / "docs/neff.md").read_text()

@@ -35,7 +35,7 @@ def random_neff(rng: Random) -> Neff:
         compiler_version="0.1.0",
         placement=(Placement("conv1", "Conv", "neuroncore", ""), Placement("nms", "NonZero", "cpu", "data-dependent")),
         macs=1 << 40,
-        repeated_bytes=rng.choice((0, 1 << 20)),
+        repeats={t.name: 2 for t in program.tensors if t.kind == "weight" and rng.random() < 0.5},
         memory={"weights": 7, "activations": 8, "spill": 0, "sbuf_peak": 9},
     )
 

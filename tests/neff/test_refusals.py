@@ -112,8 +112,12 @@ def numbers(*values: int) -> bytes:
         ({"work": b'{"macs":5e300}'}, "NEFF section 'work' must give 0 to 2^62 multiply-accumulates, not 5e+300"),
         ({"work": b'{"macs":4611686018427387904}'}, "NEFF section 'work' must give 0 to 2^62 multiply-accumulates, "),
         (
-            {"work": b'{"macs":1,"repeated_bytes":0.5}'},
-            "NEFF section 'work' must give 0 to 2^62 repeated bytes, not 0.5",
+            {"work": b'{"macs":1,"repeats":{"w":1}}'},
+            "NEFF section 'work' must say how often values repeat by the names of weights, from 2 on",
+        ),
+        (
+            {"work": b'{"macs":1,"repeats":{"no such":2}}'},
+            "NEFF '': it has no weights of which values could repeat: no such",
         ),
         ({"memory": b'{"spill":"much"}'}, "NEFF section 'memory' must give whole numbers of bytes"),
         ({"device": b'{"name":"x"}'}, "NEFF section 'device': device 'x': unknown keys [], missing keys ["),

@@ -10,7 +10,8 @@ from onnx import helper
 import tvm_neuron
 from tests.codegen.transformers import Encoder
 from tests.onnx_models import make_model
-from tvm_neuron import hw, relay
+from tvm_neuron import hw, neff, relay, runtime
+from tvm_neuron.build import BuildOptions
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,23 @@ def _rows_side_by_side() -> Counted:
     return _conv("Conv", (1, 64, 32, 32), (32, 64, 3, 3), (1, 32, 32, 32), 32 * 64 * 9 * 32 * 32, pads=[1] * 4)
 
 
+def _rows_folded() -> Counted:
+    """A window over few channels, whose rows lie on the partitions side by side: again each weight several times."""
+    rng, rows, depths = np.random.default_rng(3), 32, (16, 32, 32)
+    weights = {f"w{n}": rng.standard_normal((32, depth, 3, 3)).astype(np.float32) for n, depth in enumerate(depths)}
+    nodes = [
+        helper.make_node("Conv", [x, w], [y], y, pads=[1] * 4, strides=[stride] * 2)
+        for x, w, y, stride in (("x", "w0", "a", 1), ("a", "w1", "b", 1), ("b", "w2", "y", 2))
+    ]
+    model = make_model(nodes, {"x": (1, 16, rows, rows)}, ["y"], weights)
+    per_element = weights["w0"].size + weights["w1"].size + weights["w2"].size // 4
+    values = sum(w.size for w in weights.values())
+    return Counted(model, per_element * rows * rows, values, (16 + 32 // 4) * rows * rows)
+
+
 CASES = {
     "rows side by side": _rows_side_by_side,
+    "rows folded": _rows_folded,
     "first layer, packed with zeros": lambda: _conv(
         "Conv", (1, 3, 64, 64), (64, 3, 7, 7), (1, 64, 32, 32), 64 * 3 * 49 * 32 * 32, strides=[2, 2], pads=[3] * 4
     ),
@@ -82,8 +98,29 @@ def test_only_what_the_model_asks_for_counts(name: str, chip: str) -> None:
     mod, params = relay.frontend.from_onnx(counted.model)
     report = tvm_neuron.report(relay.build(mod, target=f"neuron/{chip}", params=params))
     assert report.macs == counted.macs
-    by_bytes = (2 * counted.weights + 4 * counted.crossing) / device.dram_bytes_per_second  # bfloat16 and float32
-    expected = 1e6 * max(by_bytes, counted.macs / device.peak_macs_per_second)
-    assert report.roofline_us == pytest.approx(expected, rel=0.02)  # the encoder also has biases, norms and a mask
+    # the encoder also has biases, norms and a mask
+    assert report.roofline_us == pytest.approx(_bound_us(counted, counted.weights, device), rel=0.02)
     assert report.latency_us > report.roofline_us
     assert report.pe_utilisation == pytest.approx(1e6 * counted.macs / device.peak_macs_per_second / report.latency_us)
+
+
+@pytest.mark.parametrize("name", ["rows side by side", "rows folded", "depthwise, diagonal matrices"])
+def test_weights_that_stay_in_sbuf_are_not_moved(name: str) -> None:
+    counted, device = CASES[name](), hw.load_device("inf1")
+    mod, params = relay.frontend.from_onnx(counted.model)
+    report = tvm_neuron.report(relay.build(mod, params=params, options=BuildOptions(static_weights=True)))
+    assert report.macs == counted.macs
+    assert report.roofline_us == pytest.approx(_bound_us(counted, 0, device), rel=0.02)
+
+
+def test_the_file_says_how_often_values_of_weights_occur() -> None:
+    mod, params = relay.frontend.from_onnx(_rows_folded().model)
+    (data,) = runtime.neffs(relay.build(mod, target="neuron/inf1", params=params)).values()
+    found = neff.read(data).repeats
+    assert found == {"a.weights": 2, "b.weights": 2}  # the last has stride 2: a fold of more rows would not suit it
+
+
+def _bound_us(counted: Counted, weights: int, device: hw.Device) -> float:
+    """Of the model with so many values of weights to bring: bfloat16 for these and float32 for all others."""
+    by_bytes = (2 * weights + 4 * counted.crossing) / device.dram_bytes_per_second
+    return 1e6 * max(by_bytes, counted.macs / device.peak_macs_per_second)

@@ -8,7 +8,7 @@ from tvm_neuron.codegen.residents import Room, check_all_stay, place_stage
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.sync import synchronise
 from tvm_neuron.codegen.tiles.run_in_tiles import tile_stage, with_less_for_weights
-from tvm_neuron.codegen.work import done_macs, repeated_bytes
+from tvm_neuron.codegen.work import done_macs
 from tvm_neuron.hw import Device
 from tvm_neuron.neff import Neff
 from tvm_neuron.program import Program
@@ -28,7 +28,7 @@ def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weig
         CompileError: an operator needs more on-chip memory than there is.
         ProgramError: the compiler made a program that breaks a rule or races with itself (a defect of ours).
     """
-    macs, repeated = done_macs(stage.kernels, stage.asked_macs), repeated_bytes(stage.kernels)
+    macs = done_macs(stage.kernels, stage.asked_macs)
     options.on_stage(f"{stage.name}: place tensors")
     stage, room = _placed(stage, device, keep_weights)
     if options.static_weights:
@@ -54,7 +54,7 @@ def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weig
         options=options.to_dict(),
         compiler_version=VERSION,
         macs=macs,
-        repeated_bytes=repeated,
+        repeats=emitted.builder.repeats,
         memory=_memory_report(program, room, emitted.builder, device),
     )
 

@@ -10,7 +10,6 @@ from math import prod
 
 import numpy as np
 
-from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Apply, Load, axes_of, loads
 from tvm_neuron.schedule.graph import Block, Graph
@@ -56,15 +55,6 @@ def done_macs(kernels: Iterable[Kernel], asked: Mapping[Origin, int]) -> int:
             steps = prod(axis.extent for axis in kernel.root.steps)
             done[kernel.origins[0]] += kernel.channel.extent * kernel.root.depth.extent * steps * free
     return sum(min(count, asked.get(origin, 0)) for origin, count in done.items())
-
-
-def repeated_bytes(kernels: Iterable[Kernel]) -> int:
-    """Bytes of weights that are there once more, for another row that is computed at the same time."""
-    roots = {id(k.root.weights): k.root for k in kernels if isinstance(k.root, Contraction) and k.root.repeats > 1}
-    return sum(
-        int(np.count_nonzero(root.weights)) // root.repeats * (root.repeats - 1) * size_bytes(root.dtype)
-        for root in roots.values()
-    )
 
 
 def _sums_products(block: Block) -> bool:

@@ -41,9 +41,9 @@ class Neff:
     `inputs` and `outputs` are the program's tensors of that kind, in order and by the same names. `weights` holds one
     array for each of its weight tensors, with that tensor's shape and dtype. `memory` is the static memory report in
     bytes: "weights", "activations", "spill", "sbuf_peak" and others. `macs` are the multiply-accumulates that the
-    operators ask for, without those that the program only does to get them done; None if nobody told. Of the weights,
-    `repeated_bytes` are there once more only to suit the array. `prologue` is what runs once, when the program is
-    loaded: it brings into SBUF what stays there for all runs.
+    operators ask for, without those that the program only does to get them done; None if nobody told. `repeats` says
+    of which weights each value is there several times to suit the array, and how often. `prologue` is what runs once,
+    when the program is loaded: it brings into SBUF what stays there for all runs.
 
     Raises:
         NeffError: the tables contradict each other.
@@ -60,7 +60,7 @@ class Neff:
     placement: tuple[Placement, ...] = ()
     memory: Mapping[str, int] = field(default_factory=dict)
     macs: int | None = None
-    repeated_bytes: int = 0
+    repeats: Mapping[str, int] = field(default_factory=dict)
     prologue: tuple[Node, ...] = ()
 
     @property
@@ -81,6 +81,9 @@ class Neff:
         count = sum(t.kind == "weight" for t in self.program.tensors)
         if count != len(expected):
             raise NeffError(f"NEFF '{self.name}': two weights share a name")
+        if not self.repeats.keys() <= expected.keys():
+            names = sorted(self.repeats.keys() - expected.keys())
+            raise NeffError(f"NEFF '{self.name}': it has no weights of which values could repeat: {', '.join(names)}")
         given = {name: (array.shape, np.dtype(array.dtype)) for name, array in self.weights.items()}
         if given != expected:
             names = sorted(key for key in {*given, *expected} if given.get(key) != expected.get(key))

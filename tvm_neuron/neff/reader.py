@@ -62,7 +62,7 @@ def _read(data: bytes) -> Neff:
     if set(model) != {"name", "compiler", "inputs", "outputs"} or not isinstance(model["name"], str):
         raise NeffError("NEFF section 'model' must name the model, its compiler, inputs and outputs")
     program, prologue = _programs(sections)
-    macs, repeated = _work(decode_json(sections["work"], "work")) if "work" in sections else (None, 0)
+    macs, repeats = _work(decode_json(sections["work"], "work")) if "work" in sections else (None, {})
     return Neff(
         name=model["name"],
         program=program,
@@ -75,7 +75,7 @@ def _read(data: bytes) -> Neff:
         placement=placement_from_json(decode_json(sections["placement"], "placement").get("rows")),
         memory=_memory(decode_json(sections["memory"], "memory")),
         macs=macs,
-        repeated_bytes=repeated,
+        repeats=repeats,
         prologue=prologue.body,
     )
 
@@ -123,13 +123,13 @@ def _memory(raw: dict[str, Any]) -> dict[str, int]:
     return raw
 
 
-def _work(raw: dict[str, Any]) -> tuple[int, int]:
-    macs, repeated = raw.get("macs"), raw.get("repeated_bytes", 0)
-    for value, what in ((macs, "multiply-accumulates"), (repeated, "repeated bytes")):
-        if type(value) is not int or not 0 <= value < _MAX_MACS:
-            raise NeffError(f"NEFF section 'work' must give 0 to 2^62 {what}, not {value!r:.40}")
-    assert type(macs) is int
-    return macs, repeated
+def _work(raw: dict[str, Any]) -> tuple[int, dict[str, int]]:
+    macs, repeats = raw.get("macs"), raw.get("repeats", {})
+    if type(macs) is not int or not 0 <= macs < _MAX_MACS:
+        raise NeffError(f"NEFF section 'work' must give 0 to 2^62 multiply-accumulates, not {macs!r:.40}")
+    if type(repeats) is not dict or not all(type(value) is int and value > 1 for value in repeats.values()):
+        raise NeffError("NEFF section 'work' must say how often values repeat by the names of weights, from 2 on")
+    return macs, repeats
 
 
 def _weights(section: memoryview, tensors: tuple[DramTensor, ...]) -> dict[str, NDArray[Any]]:

@@ -46,7 +46,7 @@ def pieces(neff: Neff, compress: bool = False) -> list[bytes | memoryview]:
         "tensors": [encode_tensors(neff.program.tensors)],
     }
     if neff.macs is not None:
-        sections["work"] = [encode_json({"macs": neff.macs, "repeated_bytes": neff.repeated_bytes})]
+        sections["work"] = [encode_json({"macs": neff.macs, "repeats": dict(neff.repeats)})]
     for queue, stream in split(neff.program.body).items():
         sections[STREAM + queue] = [encode_stream(stream)]
     once = split(neff.prologue)

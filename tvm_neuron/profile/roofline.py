@@ -1,11 +1,9 @@
 """roofline_us: the time that no program of a subgraph could beat on one core, however it is scheduled."""
 
-from math import prod
-
 import numpy as np
 
-from tvm_neuron.isa import DramTile
 from tvm_neuron.neff import Neff
+from tvm_neuron.program.traffic import dram_traffic
 
 _US_PER_SECOND = 1e6
 
@@ -17,14 +15,12 @@ def roofline_us(neff: Neff, macs: int) -> float:
     repetitions, which a program may store to suit the array, or not.
     """
     moved = [0] * len(neff.program.tensors)
-    for counts, instruction in neff.program.instructions():
-        for _, _, tile in instruction.tiles():
-            if isinstance(tile, DramTile):
-                moved[tile.tensor] += prod(counts) * instruction.moved_bytes(tile)
-    once = -neff.repeated_bytes
+    for index, _, size in dram_traffic(neff.program):
+        moved[index] += size
+    once = 0
     for tensor, size in zip(neff.program.tensors, moved, strict=True):
         if tensor.kind == "weight" and size:
-            once += min(_nonzero_bytes(neff.weights[tensor.name]), size)
+            once += min(_nonzero_bytes(neff.weights[tensor.name]) // neff.repeats.get(tensor.name, 1), size)
         elif tensor.kind != "scratch":
             once += min(tensor.size_bytes, size)
     by_bytes = once / neff.device.dram_bytes_per_second

@@ -1,14 +1,16 @@
 """time_program: the modelled time of a program on a device, from each instruction's own cost."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.hw import Device
-from tvm_neuron.isa import QUEUES, Cost, DramTile
+from tvm_neuron.isa import QUEUES, Cost
 from tvm_neuron.program import Program
 from tvm_neuron.program.dynamic import Dynamic, expand
+from tvm_neuron.program.traffic import dram_traffic
 from tvm_neuron.sim.clock import PS_PER_SECOND, Clock, run_clock
 from tvm_neuron.sim.result import Event, OriginTiming, Timing
 
@@ -56,7 +58,7 @@ def _summary(program: Program, device: Device, dynamic: Dynamic, costs: Sequence
     times = np.bincount(dynamic.number, minlength=len(dynamic.statics))
     macs = sum(cost.macs * int(count) for cost, count in zip(costs, times, strict=True))
     busy = np.bincount(dynamic.queue, clock.end - clock.start, len(QUEUES)).astype(np.int64)
-    read, written, by_kind = _dram_traffic(program, dynamic, times)
+    read, written, by_kind = _dram_bytes(program)
     return Timing(
         total_ps=clock.total,
         cycles=round(clock.total * device.pe_clock_hz / PS_PER_SECOND),
@@ -101,16 +103,10 @@ def _by_engine(busy: NDArray[np.int64]) -> dict[str, int]:
     return {engine: int(ps) for engine, ps in zip(_ENGINES, busy, strict=True) if ps}
 
 
-def _dram_traffic(program: Program, dynamic: Dynamic, times: NDArray[np.int64]) -> tuple[int, int, Mapping[str, int]]:
+def _dram_bytes(program: Program) -> tuple[int, int, Mapping[str, int]]:
     """(bytes read, bytes written, bytes both ways by kind of tensor)."""
-    read = written = 0
-    by_kind: dict[str, int] = {}
-    for instruction, count in zip(dynamic.statics, times.tolist(), strict=True):
-        for _, kind, tile in instruction.tiles():
-            if isinstance(tile, DramTile):
-                moved = instruction.moved_bytes(tile) * count
-                read += moved if kind.role == "reads" else 0
-                written += moved if kind.role == "writes" else 0
-                name = program.tensors[tile.tensor].kind
-                by_kind[name] = by_kind.get(name, 0) + moved
-    return read, written, by_kind
+    by_role, by_kind = Counter[str](), Counter[str]()
+    for tensor, role, moved in dram_traffic(program):
+        by_role[role] += moved
+        by_kind[program.tensors[tensor].kind] += moved
+    return by_role["reads"], by_role["writes"], dict(by_kind)

@@ -67,6 +67,7 @@ class Builder:
         self.weights = weights
         self.tensors: list[DramTensor] = []
         self.arrays: dict[str, NDArray[Any]] = {}
+        self.repeats: dict[str, int] = {}  # of those, where it is more than one
         self._serials: dict[str, int] = {}
         self._alike: dict[tuple[tuple[int, ...], str, int], list[int]] = {}
         self.origins: dict[Origin, int] = {}
@@ -119,8 +120,11 @@ class Builder:
         self.tensors.append(DramTensor(name, tensor.kind, tensor.shape, tensor.dtype))
         return len(self.tensors) - 1
 
-    def add_weight(self, name: str, array: NDArray[Any], dtype: str) -> int:
-        """A weight's index in the tensor table; equal ones (as each step of an unrolled network has) are kept once."""
+    def add_weight(self, name: str, array: NDArray[Any], dtype: str, repeats: int = 1) -> int:
+        """A weight's index in the tensor table; equal ones (as each step of an unrolled network has) are kept once.
+
+        Each value of the model is `repeats` times in it.
+        """
         values = np.ascontiguousarray(array, DTYPES[dtype]).reshape(array.shape)
         alike = self._alike.setdefault((array.shape, dtype, crc32(_bytes(values).data)), [])
         for index in alike:
@@ -128,6 +132,8 @@ class Builder:
                 return index
         alike.append(self.add_tensor(DramTensor(name, "weight", array.shape, dtype)))
         self.arrays[self.tensors[-1].name] = values
+        if repeats > 1:
+            self.repeats[self.tensors[-1].name] = repeats
         return alike[-1]
 
     def psum_tile(self, partitions: int, dims: tuple[tuple[int, int], ...], loops: Loops) -> Tile:

@@ -69,7 +69,7 @@ def load_diagonals(emitter: Emitter, kernel: Kernel, found: Sequence[Diagonal], 
         start += part.row_elems
     emitter.begin_weights()
     at = emitter.builder.weights.take(start * size_bytes(dtype))
-    _bring(emitter, f"{kernel.origins[0].name}.weights", whole, at, dtype)
+    _bring(emitter, f"{kernel.origins[0].name}.weights", whole, at, dtype, tiles[0].repeats)
     return Diagonals(tiles, blocks, at, dtype)
 
 
@@ -128,9 +128,9 @@ def _mask(emitter: Emitter, depth: int, dtype: str) -> Tile:
     return _tile(dtype, PARTITIONS, at, columns)
 
 
-def _bring(emitter: Emitter, name: str, values: NDArray[Any], at: int, dtype: str) -> None:
+def _bring(emitter: Emitter, name: str, values: NDArray[Any], at: int, dtype: str, repeats: int = 1) -> None:
     rows, elems = values.shape
-    index = emitter.builder.add_weight(name, values, dtype)
+    index = emitter.builder.add_weight(name, values, dtype, repeats)
     source = DramTile(index, dtype, Affine(), ((elems, rows), (1, elems)))
     emitter.builder.emit(DmaCopy(target=_tile(dtype, rows, at, elems), source=source, ring=WEIGHTS_QUEUE))
 

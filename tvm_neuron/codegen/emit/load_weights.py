@@ -32,7 +32,8 @@ def _load(emitter: Emitter, tile: WeightTile, at: int, kernel: Kernel, dtype: st
     builder = emitter.builder
     emitter.begin_weights()
     count, rows, row_elems = tile.packed.shape
-    index = builder.add_weight(f"{kernel.origins[0].name}.weights", tile.packed.transpose(1, 0, 2), dtype)
+    packed = tile.packed.transpose(1, 0, 2)
+    index = builder.add_weight(f"{kernel.origins[0].name}.weights", packed, dtype, tile.repeats)
     item = size_bytes(dtype)
     most = -(-GOOD_ROW_BYTES // row_bytes(tile, dtype))
     for start, tiles, repeat in segments(0, count, most):

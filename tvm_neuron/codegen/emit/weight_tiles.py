@@ -1,7 +1,7 @@
 """weight_tiles: a contraction's weights as stationary tiles, packed as they will lie on the partitions."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -21,6 +21,7 @@ class WeightTile:
     run: Segment
     depth_runs: tuple[tuple[Segment, int], ...]  # (run of summed channels, index of its first tile)
     packed: NDArray[Any]
+    repeats: int = 1  # how often each weight of the model occurs
 
     @property
     def row_elems(self) -> int:
@@ -36,7 +37,7 @@ class WeightTile:
         """`count` of the tiles, from tile `first`."""
         start, size, _ = self.run
         run = (start + first * PARTITIONS, size, count)
-        return WeightTile(run, self.depth_runs, self.packed[first : first + count])
+        return replace(self, run=run, packed=self.packed[first : first + count])
 
 
 def weight_tiles(root: Contraction, channels: Sequence[Segment], data_first: int, dtype: str) -> list[WeightTile]:
@@ -143,7 +144,7 @@ def _pack(root: Contraction, run: Segment, depth: Sequence[Segment], data_first:
             for i in range(count):
                 packed[i, row : row + length, index] = part[..., start + i * PARTITIONS :][..., :size]
             index += 1
-    return WeightTile(run, tuple(placed), packed.reshape(count, rows, -1))
+    return WeightTile(run, tuple(placed), packed.reshape(count, rows, -1), root.repeats)
 
 
 def row_bytes(tile: WeightTile, dtype: str) -> int:
