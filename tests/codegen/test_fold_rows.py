@@ -34,7 +34,7 @@ class Convolutions:
         channels: int,
         kernel: Sequence[int] = (3, 3),
         pads: int = 1,
-        **attributes: Sequence[int],
+        **attributes: int | Sequence[int],
     ) -> str:
         name = f"conv{len(self.nodes)}"
         weights = self.rng.standard_normal((channels, depth, *kernel)).astype(np.float32)
@@ -49,8 +49,8 @@ class Convolutions:
         self.nodes.append(helper.make_node(kind, inputs, [name], name, **attributes))
         return name
 
-    def model(self, output: str, rows: int = 24, batch: int = 1) -> onnx.ModelProto:
-        return make_model(self.nodes, {"x": (batch, CHANNELS, rows, 20)}, [output], self.weights)
+    def model(self, output: str, rows: int = 24, batch: int = 1, columns: int = 20) -> onnx.ModelProto:
+        return make_model(self.nodes, {"x": (batch, CHANNELS, rows, columns)}, [output], self.weights)
 
 
 def kernels_of(model: onnx.ModelProto, chip: str = "inf2") -> list[Kernel]:
@@ -137,3 +137,36 @@ def test_what_others_read_in_other_ways_stays(reader: str) -> None:
     model = net.model(x)
     assert shapes(model)[0][:2] == (1, 32)
     check(model, "inf2")
+
+
+def depthwise(channels: int, few: int, stride: int = 1, columns: int = 20) -> onnx.ModelProto:
+    """Two inverted bottlenecks, the second one joined to what it begins with; a quarter of the rows leaves."""
+    net = Convolutions()
+    x = net.op("Relu", net.conv("x", CHANNELS, channels, (1, 1), 0))
+    x = net.op("Relu", net.conv(x, 1, channels, group=channels, strides=(stride, stride)))
+    few_at_first = x = net.conv(x, channels, few, (1, 1), 0)
+    x = net.op("Relu", net.conv(x, few, channels, (1, 1), 0))
+    x = net.op("Relu", net.conv(x, 1, channels, group=channels))
+    x = net.op("Add", few_at_first, net.conv(x, channels, few, (1, 1), 0))
+    return net.model(net.conv(x, few, 128, strides=(4, 4)), rows=48, columns=columns)
+
+
+@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+@pytest.mark.parametrize(("channels", "few", "stride"), [(32, 16, 1), (96, 24, 1), (144, 24, 2), (160, 40, 1)])
+def test_depthwise_as_onnxruntime(channels: int, few: int, stride: int, chip: str) -> None:
+    check(depthwise(channels, few, stride), chip)
+
+
+@pytest.mark.parametrize(
+    ("channels", "by", "tiles"),
+    [(32, 4, 1), (96, 4, 3), (144, 4, 5), (192, 2, 3), (128, 1, 1), (256, 1, 2)],
+)
+def test_depthwise_rows_take_the_partitions_that_channels_leave(channels: int, by: int, tiles: int) -> None:
+    """Each tile of 128 partitions is multiplied by tiles of its own alone: 9 times for as many columns as remain."""
+    model = depthwise(channels, 24, columns=80)
+    layer = [kernel for kernel in kernels_of(model) if isinstance(kernel.root, Contraction)][4]
+    assert isinstance(layer.root, Contraction)
+    assert layer.out.shape == (1, channels * by, 48 // by, 80)
+    assert layer.root.repeats == by
+    assert layer.root.used_tiles(128, 128) == tiles
+    assert np.count_nonzero(layer.root.weights) == by * channels * 9

@@ -36,6 +36,14 @@ class Contraction:
         """[K, M]: which channels are multiplied by anything for which output channel."""
         return np.any(self.weights.reshape(self.weights.shape[0], -1, self.weights.shape[-1]), axis=1)
 
+    def used_tiles(self, rows: int, columns: int) -> int:
+        """How many stationary tiles of so many rows and columns there are that are not all zero."""
+        depth, width = self.weights.shape[0], self.weights.shape[-1]
+        if not self.has_zeros:
+            return -(-depth // rows) * -(-width // columns)
+        met = np.logical_or.reduceat(self._met, range(0, depth, rows), axis=0)
+        return int(np.logical_or.reduceat(met, range(0, width, columns), axis=1).sum())
+
     def most_depth(self, columns: int) -> int:
         """Over how many channels at most the ones reach that `columns` output channels depend on."""
         if not self.has_zeros:

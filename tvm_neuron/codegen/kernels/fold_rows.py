@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from tvm_neuron.codegen.kernels.bring_in import border, fill
-from tvm_neuron.codegen.kernels.row_folds import Fold, choose_folds, is_fill, row_of, window_of
-from tvm_neuron.codegen.overlap.work import work_of
+from tvm_neuron.codegen.kernels.row_folds import Fold, common_folds, is_fill, possible_folds, row_of, window_of
+from tvm_neuron.codegen.overlap.work import load_ps, work_of
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, rewrite
 from tvm_neuron.schedule.graph import linear_indices
@@ -19,12 +19,22 @@ _NONE = Fold(1, 0, 0, ())
 
 
 def fold_rows(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> list[Kernel]:
-    """The kernels with rows folded where that takes the engines less time; as they are otherwise."""
-    folds = choose_folds(kernels, partition_of)
-    if not folds:
-        return kernels
+    """The kernels with rows folded, of images of so many rows as take the engines least time; as they are otherwise."""
+    possible = possible_folds(kernels, partition_of)
+    best, places, least = kernels, {}, _time_ps(kernels, device) if possible else 0
+    for rows in sorted({fold.rows for fold in possible.values()}, reverse=True):
+        folds = common_folds(kernels, {tensor: fold for tensor, fold in possible.items() if fold.rows >= rows})
+        found, dims = _with_folds(kernels, folds)
+        time = _time_ps(found, device)
+        if time < least:
+            best, places, least = found, dims, time
+    partition_of |= places
+    return best
+
+
+def _with_folds(kernels: list[Kernel], folds: Mapping[Tensor, Fold]) -> tuple[list[Kernel], dict[Tensor, int]]:
+    """The kernels on folded tensors, and the partition dimension of these."""
     folded = {tensor: _folded(tensor, fold) for tensor, fold in folds.items()}
-    partition_of |= dict.fromkeys(folded.values(), 1)
     found: list[Kernel] = []
     filled: set[Tensor] = set()
     for kernel in kernels:
@@ -36,9 +46,7 @@ def fold_rows(kernels: list[Kernel], partition_of: dict[Tensor, int], device: De
             found.append(rewrite_folded(kernel, folds, folded))
         else:
             found.append(kernel)
-    if _time_ps(found, device) < _time_ps(kernels, device):
-        return found
-    return kernels
+    return found, dict.fromkeys(folded.values(), 1)
 
 
 def rewrite_folded(kernel: Kernel, folds: Mapping[Tensor, Fold], folded: Mapping[Tensor, Tensor]) -> Kernel:
@@ -47,8 +55,10 @@ def rewrite_folded(kernel: Kernel, folds: Mapping[Tensor, Fold], folded: Mapping
 
 
 def _time_ps(kernels: Sequence[Kernel], device: Device) -> int:
-    """Of all kernels, each as long as the engine that it keeps longest."""
-    return sum(max(work_of(kernel, device).values()) for kernel in kernels)
+    """Of all kernels, each as long as the engine that it keeps longest; and what loads weights that repeat."""
+    busy = sum(max(work_of(kernel, device).values()) for kernel in kernels)
+    repeated = (k for k in kernels if isinstance(k.root, Contraction) and k.root.repeats > 1 and k.root.has_zeros)
+    return busy + sum(load_ps(kernel, device) for kernel in repeated)
 
 
 def _folded(tensor: Tensor, fold: Fold) -> Tensor:
@@ -81,6 +91,9 @@ class _Rewrite:
         self.row = row_of(kernel) if self.by > 1 else None
         self.new_row = Axis(self.row.name, self.row.extent // self.by) if self.row else None
         self.channel = Axis(kernel.channel.name, kernel.channel.extent * self.by) if self.row else kernel.channel
+        low = kernel.out_maps[1].const if self.row else 0
+        channels = (0, kernel.channel.extent)
+        self.pieces = folds[kernel.out].inside(low, low + channels[1]) if self.row else (channels,)
         self.vectors: dict[Tensor, Tensor] = {}
 
     def kernel(self) -> Kernel:
@@ -114,7 +127,7 @@ class _Rewrite:
             return part
         if part.tensor not in self.vectors:
             assert part.tensor.value is not None
-            value = np.tile(part.tensor.value, self.by)
+            value = np.concatenate([np.tile(part.tensor.value[start:end], self.by) for start, end in self.pieces])
             self.vectors[part.tensor] = replace(part.tensor, shape=value.shape, value=value)
         return Load(self.vectors[part.tensor], (Index(self.channel),))
 
@@ -140,7 +153,9 @@ class _Rewrite:
             for start, end in fold.pieces or ((0, depth),):
                 at_row = start * fold.by + r * (end - start)
                 into = weights[d - low, at_row : at_row + end - start]
-                into[..., q * columns : (q + 1) * columns] = pairs[k, start:end]
+                for left, right in self.pieces:
+                    at_column = left * self.by + q * (right - left)
+                    into[..., at_column : at_column + right - left] = pairs[k, start:end, ..., left:right]
         step = Axis(window.step.name if window.step else "row", high - low + 1, True)
         row = self.new_row if self.new_row is not None else window.row
         terms = {row: window.stride * self.by // fold.by}

@@ -1,11 +1,12 @@
 """choose_folds: of which tensors several rows lie on the partitions side by side, and in what form kernels use them.
 
 A folded tensor has rows b*y to b*y + b - 1 as one row, of b times as many channels: 32 channels of a large image take
-all 128 partitions with 4 rows each, so that the engines work on 4 rows at once.
+all 128 partitions with 4 rows each, so that the engines work on 4 rows at once. More channels are folded in pieces that
+fill the partitions so: 144 channels of 4 rows take 4.5 times 128 partitions, where 4 rows one by one take 8 times.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tvm_neuron.codegen.kernels.channels import has_plain_constants
 from tvm_neuron.schedule.expr import Axis, Load, Num
@@ -16,19 +17,25 @@ from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
 
 _DIMS = 4  # images, channels, rows, columns
+_MOST = 4  # rows of channels that take more than the partitions
 
 
 @dataclass(frozen=True)
 class Fold:
     """`by` rows of a tensor as one: its rows are those from `first` on, of which there are `rows`, the others padding.
 
-    `pieces` are the channels [start, end) that one kernel writes, which stay together.
+    `pieces` are the channels [start, end) that stay together: those that one kernel writes, in parts that fill the
+    partitions if they are more. The channels of a piece lie there row by row.
     """
 
     by: int
     first: int
     rows: int
     pieces: tuple[tuple[int, int], ...]
+
+    def inside(self, low: int, high: int) -> tuple[tuple[int, int], ...]:
+        """The pieces in a range of channels, counted from its first."""
+        return tuple((start - low, end - low) for start, end in self.pieces if low <= start < high)
 
 
 @dataclass(frozen=True)
@@ -42,18 +49,25 @@ class Window:
     dilation: int
 
 
-def choose_folds(kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int]) -> dict[Tensor, Fold]:
-    """The folds by more than one row: as many as partitions allow and all kernels that use the tensor can work on."""
+def possible_folds(kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int]) -> dict[Tensor, Fold]:
+    """The folds by as many rows as use the partitions best, each tensor by itself."""
     users: dict[Tensor, list[Kernel]] = {}
     for kernel in kernels:
         for tensor in kernel.tensors:
             users.setdefault(tensor, []).append(kernel)
-    found = {tensor: fold for tensor, its in users.items() if (fold := _largest(tensor, its, partition_of)) is not None}
+    found = ((tensor, _largest(tensor, its, partition_of)) for tensor, its in users.items())
+    return {tensor: fold for tensor, fold in found if fold is not None}
+
+
+def common_folds(kernels: Sequence[Kernel], found: Mapping[Tensor, Fold]) -> dict[Tensor, Fold]:
+    """The folds by more than one row that remain: by as many as all kernels that use the tensor can work on."""
     by = {tensor: fold.by for tensor, fold in found.items()}
     while sum(_lower(kernel, by) for kernel in kernels):
         pass  # a smaller fold may ask for another's
     return {
-        tensor: Fold(by[tensor], fold.first, fold.rows, fold.pieces) for tensor, fold in found.items() if by[tensor] > 1
+        tensor: replace(fold, by=by[tensor], pieces=tuple(_parts(fold.pieces, by[tensor])))
+        for tensor, fold in found.items()
+        if by[tensor] > 1
     }
 
 
@@ -104,11 +118,28 @@ def _largest(tensor: Tensor, users: Sequence[Kernel], partition_of: Mapping[Tens
         return None
     if [*(start for start, _ in pieces), tensor.shape[1]] != cuts:
         return None
-    by, widest = 1, max(end - start for start, end in pieces)
-    while 2 * by * widest <= PARTITIONS and rows[0] % (2 * by) == 0 and rows[0] > 2 * by:
-        by *= 2
+    by = _rows_at_once(pieces, rows[0])
     fold = Fold(by, writers[0].out_maps[2].const, rows[0], tuple(pieces))
     return fold if by > 1 and all(_is_used_by_rows(kernel, tensor, fold) for kernel in users) else None
+
+
+def _rows_at_once(pieces: Sequence[tuple[int, int]], rows: int) -> int:
+    """As many as the partitions have room for; of more channels, the fewest that leave least of them unused."""
+    widest = max(end - start for start, end in pieces)
+    found = [1]
+    while rows % (2 * found[-1]) == 0 and rows > 2 * found[-1]:
+        found.append(2 * found[-1])
+    if 2 * widest <= PARTITIONS:
+        return max(by for by in found if by * widest <= PARTITIONS)
+    tiles = {by: sum(-(-by * (end - start) // PARTITIONS) for start, end in pieces) / by for by in found if by <= _MOST}
+    return min(tiles, key=tiles.__getitem__)
+
+
+def _parts(pieces: Iterable[tuple[int, int]], by: int) -> Iterator[tuple[int, int]]:
+    """The pieces cut so that `by` rows of each fit on the partitions."""
+    for start, end in pieces:
+        most = min(end - start, PARTITIONS // by)
+        yield from ((low, min(low + most, end)) for low in range(start, end, most))
 
 
 def _is_used_by_rows(kernel: Kernel, tensor: Tensor, fold: Fold) -> bool:

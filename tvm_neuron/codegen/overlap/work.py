@@ -32,7 +32,12 @@ def load_ps(kernel: Kernel, device: Device) -> int:
     """How long the kernel's weights take to come from DRAM."""
     if not isinstance(kernel.root, Contraction):
         return 0
-    return duration_ps(kernel.root.weights.size * size_bytes(kernel.root.dtype), device.dram_bytes_per_second)
+    elems = kernel.root.weights.size
+    if kernel.root.has_zeros:
+        rows, columns = device.pe_rows, device.pe_columns
+        pairs = -(-kernel.root.weights.shape[0] // rows) * -(-kernel.root.weights.shape[-1] // columns)
+        elems = elems * kernel.root.used_tiles(rows, columns) // pairs
+    return duration_ps(elems * size_bytes(kernel.root.dtype), device.dram_bytes_per_second)
 
 
 def _rows(kernel: Kernel, device: Device) -> int:
@@ -47,7 +52,7 @@ def _matmul_cycles(kernel: Kernel, device: Device) -> int:
     if isinstance(root, Contraction):
         steps = prod(axis.extent for axis in root.steps)
         free //= root.side.extent if root.side else 1
-        return columns * free * -(-root.weights.shape[0] // device.pe_rows) * steps
+        return root.used_tiles(device.pe_rows, device.pe_columns) * free * steps
     if isinstance(root, Product):
         return columns * free * -(-root.depth.extent // device.pe_rows) * prod(axis.extent for axis in root.steps)
     return columns * free if isinstance(root, Transposition) else 0
