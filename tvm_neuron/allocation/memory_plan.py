@@ -3,7 +3,9 @@
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from tvm_neuron.allocation.layouts import aligned, bytes_on_chip, on_chip
+from tvm_neuron.allocation.buffers import buffers_of, extents, life_of
+from tvm_neuron.allocation.in_place import in_place
+from tvm_neuron.allocation.layouts import bytes_on_chip, on_chip
 from tvm_neuron.allocation.place import Buffer, peak_bytes, place
 from tvm_neuron.allocation.regions import Box, box, grains, joined, source_maps, strips, whole, whole_rows
 from tvm_neuron.allocation.storage import OnChip
@@ -28,13 +30,18 @@ class MemoryPlan:
     strips: dict[Kernel, list[Region]] = field(default_factory=dict)
     base: int = 0
     peak_bytes_per_partition: int = 0
-    extent_bytes: int = 0  # from `base` to the end of the last buffer, in each partition
+    extents: list[int] = field(default_factory=list)  # by kernel: from `base` to the end of what is still needed
 
     @property
     def spilled_bytes(self) -> int:
         """Bytes of each partition that tensors would take which found no room."""
         spilled = [tensor for tensor in self.in_dram if tensor.kind == "temp"]
         return sum(bytes_on_chip(self.dtypes[t], self.partition_of[t], t.shape) for t in spilled)
+
+    @property
+    def extent_bytes(self) -> int:
+        """From `base` to the end of the last buffer, in each partition."""
+        return max(self.extents, default=0)
 
     def resident(self, tensor: Tensor) -> OnChip:
         """The storage of a tensor that lives in SBUF."""
@@ -106,14 +113,25 @@ def plan_without_spills(
 def _place(
     kernels: list[Kernel], plan: MemoryPlan, capacity: int, strip_share: int
 ) -> tuple[list[Buffer], Buffer] | None:
-    """Sets the offsets; else all buffers and the first that found no room."""
-    buffers = _buffers(kernels, plan, capacity // strip_share)
-    plan.offsets, failed = _place_apart(buffers, capacity)
-    if failed is not None:
-        return buffers, failed
-    plan.peak_bytes_per_partition = peak_bytes(buffers)
-    plan.extent_bytes = aligned(max((plan.offsets[b.name] + b.size for b in buffers), default=0))
-    return None
+    """Sets the offsets; else all buffers and the first that found no room.
+
+    Tensors in the place of others take less, but live longer together, which may leave no gap that others fit into.
+    """
+    life = life_of(kernels)
+    staged = _staged(kernels, plan, capacity // strip_share)
+    found = in_place(kernels, life, plan.partition_of, plan.dtypes, plan.in_dram)
+    failures = []
+    for shared in (found, {}) if found else (found,):
+        resident, owners = buffers_of(life, shared, plan.partition_of, plan.dtypes, plan.in_dram)
+        buffers = resident + staged
+        plan.offsets, failed = _place_apart(buffers, capacity)
+        if failed is None:
+            plan.offsets |= {tensor: plan.offsets[owner] for tensor, owner in owners.items()}
+            plan.peak_bytes_per_partition = peak_bytes(buffers)
+            plan.extents = extents(buffers, plan.offsets, len(kernels))
+            return None
+        failures.append((buffers, failed))
+    return failures[0]
 
 
 def _place_apart(buffers: list[Buffer], capacity: int) -> tuple[dict[object, int], Buffer | None]:
@@ -129,16 +147,9 @@ def _place_apart(buffers: list[Buffer], capacity: int) -> tuple[dict[object, int
     return place(buffers, capacity)
 
 
-def _buffers(kernels: list[Kernel], plan: MemoryPlan, strip_bytes: int) -> list[Buffer]:
-    life: dict[Tensor, tuple[int, int]] = {}
-    for step, kernel in enumerate(kernels):
-        for tensor in kernel.tensors:
-            life[tensor] = (life.get(tensor, (step, step))[0], step)
-    buffers = [
-        Buffer(tensor, bytes_on_chip(plan.dtypes[tensor], plan.partition_of[tensor], tensor.shape), *span)
-        for tensor, span in life.items()
-        if tensor not in plan.in_dram
-    ]
+def _staged(kernels: list[Kernel], plan: MemoryPlan, strip_bytes: int) -> list[Buffer]:
+    """The buffers of what comes from DRAM strip by strip; sets the strips."""
+    buffers: list[Buffer] = []
     for step, kernel in enumerate(kernels):
         if kernel.by_dma:
             if isinstance(kernel.root, Gather) and kernel.root.positions.tensor in plan.in_dram:

@@ -1,5 +1,6 @@
 """emit_stage: the kernels of one core as instructions."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -60,10 +61,11 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
         Ring(weights_at, device.sbuf_bytes_per_partition - weights_at),
     )  # fmt: skip
     dram, images = _dram_tensors(stage, room, builder)
-    emitter = Emitter(builder, room.plan, device, dram, room.keeps, images=images)
+    emitter = Emitter(builder, room.plan, device, dram, room.keeps, images=images, shared=_shared(stage))
     ends = [0]
     arrivals, departures = _transfers(stage, room)
     for number, kernel in enumerate(stage.kernels):
+        builder.weights.extend(zones.tensors_at + room.plan.extents[number])
         with builder.working_for(kernel.origins[0]):
             for tensor in arrivals.get(number, ()):
                 _transfer(emitter, tensor, is_load=True)
@@ -85,6 +87,12 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     program = Program(tuple(builder.tensors), tuple(builder.origins), (*always, *builder.body))
     nodes = tuple(tuple(builder.body[start:end]) for start, end in pairwise(ends))
     return Emitted(builder, program, (*once, *builder.prologue), nodes)
+
+
+def _shared(stage: Stage) -> frozenset[int]:
+    """The weights by which several kernels multiply, by identity."""
+    count = Counter(id(k.root.weights) for k in stage.kernels if isinstance(k.root, Contraction))
+    return frozenset(weights for weights, kernels in count.items() if kernels > 1)
 
 
 def _transfer(emitter: Emitter, tensor: Tensor, is_load: bool) -> None:

@@ -126,6 +126,19 @@ class Kernel:
         """The tensor that it writes and every run-time tensor that it reads, each once."""
         return tuple(dict.fromkeys((self.out, *self.sources())))
 
+    @cached_property
+    def matched(self) -> frozenset[Tensor]:
+        """The run-time tensors of which it reads each element only to make the one of the same place."""
+        maps: dict[Tensor, list[tuple[Linear, ...] | None]] = {}
+        for load in self.operand_loads():
+            maps.setdefault(load.tensor, []).append(linear_indices(load.indices))
+        every = list(self.sources())
+        return frozenset(
+            tensor
+            for tensor, found in maps.items()
+            if all(here == self.out_maps for here in found) and every.count(tensor) == len(found)
+        )
+
     def operand_loads(self) -> Iterator[Load]:
         """Loads of the expression from tensors that are known only at run time."""
         for load in loads(self.expr):

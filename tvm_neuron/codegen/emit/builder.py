@@ -26,20 +26,38 @@ class Ring:
         self.base = base
         self.capacity = capacity
         self.next = 0
-        self.used = 0  # bytes that were ever handed out
+        self.used = 0  # bytes that were ever handed out, of those it began with
+        self._begin = self._coming = base
+        self._given = self._since = 0  # bytes, again and again; and when what is coming was free
         self._held: dict[Hashable, tuple[int, int, Any]] = {}
 
     def take(self, size: int) -> int:
         """Byte offset of the next `size` bytes."""
+        self._take_coming()
+        self._given += size
         assert size <= self.capacity, f"{size} bytes asked of a ring of {self.capacity}"
         at = aligned(self.next)
         if at + size > self.capacity:
             at = 0
         self.next = at + size
-        self.used = max(self.used, self.next)
         first, end = self.base + at, self.base + at + size
+        self.used = max(self.used, end - self._begin)
         self._held = {key: held for key, held in self._held.items() if held[1] <= first or end <= held[0]}
         return first
+
+    def extend(self, base: int) -> None:
+        """Takes the memory from `base` to where it begins, which nothing else uses from now on.
+
+        Not before all of it was handed out once more: weights come about that far ahead, and would wait there.
+        """
+        if base < self._coming:
+            self._coming, self._since = base, self._given
+
+    def _take_coming(self) -> None:
+        if self._coming < self.base and self._given - self._since >= self.capacity:
+            self.next += self.base - self._coming
+            self.capacity += self.base - self._coming
+            self.base = self._coming
 
     def hold(self, key: Hashable, at: int, size: int, what: Any) -> None:
         """Remembers `what` lies in `size` bytes from `at` on, until they are handed out again."""

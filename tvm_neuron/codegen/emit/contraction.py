@@ -11,7 +11,7 @@ from tvm_neuron.allocation.regions import data_maps
 from tvm_neuron.allocation.storage import OnChip, Span
 from tvm_neuron.codegen.emit.diagonals import Diagonals, diagonals, load_diagonals
 from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
-from tvm_neuron.codegen.emit.load_weights import Placed, load_group
+from tvm_neuron.codegen.emit.load_weights import Placed, group_bytes, load_group
 from tvm_neuron.codegen.emit.nests import nests
 from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.codegen.emit.tile_end import TileEnd
@@ -58,7 +58,8 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
     kept, rest = split_tiles(tiles, emitter.keeps.get(kernel, 0))
     blocks = diagonals(rest, root.dtype, emitter.device, builder.diagonals.capacity) if root.has_zeros else None
     every = [(group, builder.resident) for group in groups(kept, builder.resident.capacity, kernel)]
-    every += [] if blocks else [(group, builder.weights) for group in groups(rest, builder.weights.capacity, kernel)]
+    most = group_bytes(emitter, kernel, rest)
+    every += [] if blocks else [(group, builder.weights) for group in groups(rest, most, kernel)]
     for group, ring in every:
         with builder.loading_once() if ring is builder.resident else nullcontext():
             loaded = load_group(emitter, group, kernel, root.dtype, ring)

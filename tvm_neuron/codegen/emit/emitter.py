@@ -49,6 +49,7 @@ class Emitter:
     keeps: Mapping[Kernel, int] = field(default_factory=dict)
     first: int | None = None  # the first operator of which weights are on their way
     images: Mapping[Tensor, int] = field(default_factory=dict)
+    shared: Container[int] = frozenset()  # weights by which several kernels multiply, by identity
     _staged: dict[Tensor, OnChip] = field(default_factory=dict)
     positions: dict[Tensor, OnChip] = field(default_factory=dict)  # constants of the current kernel, see `positions`
 

@@ -7,11 +7,25 @@ from tvm_neuron.codegen.emit.emitter import WEIGHTS_QUEUE, Emitter
 from tvm_neuron.codegen.emit.weight_tiles import WeightTile, row_bytes
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile, affine
 from tvm_neuron.isa.dtypes import size_bytes
-from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.tiling import segments
 
 GOOD_ROW_BYTES = 4096  # of one partition: AWS says a DMA does well from 2 KiB and is saturated at 4
+_ONCE_SHARE = 4  # 1 / this of the ring, for a group of weights that are needed once
 Placed = tuple[WeightTile, int]  # and the byte of each partition at which it lies
+
+
+def group_bytes(emitter: Emitter, kernel: Kernel, tiles: Sequence[WeightTile]) -> int:
+    """Bytes of a partition for a group of weights: little at a time of what is needed once, for more to come ahead.
+
+    What several kernels multiply by lies there whole, and that of staged kernels too, which bring data for each group.
+    """
+    capacity, root = emitter.builder.weights.capacity, kernel.root
+    assert isinstance(root, Contraction)
+    if id(root.weights) in emitter.shared or emitter.is_staged(kernel):
+        return capacity
+    least = max((row_bytes(tile, root.dtype) for tile in tiles), default=0)
+    return min(capacity, max(capacity // _ONCE_SHARE, least))
 
 
 def load_group(

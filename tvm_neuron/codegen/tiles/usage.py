@@ -5,6 +5,7 @@ from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+from tvm_neuron.allocation.in_place import in_place
 from tvm_neuron.allocation.layouts import bytes_on_chip
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.tensor import Tensor
@@ -46,12 +47,15 @@ def usage(
     life = {tensor: (steps[0], steps[-1]) for tensor, steps in touched.items()}
     sizes = {t: bytes_on_chip(dtypes[t], partition_of[t], t.shape) for t in touched if t not in in_dram}
     begins, ends = [0] * (len(kernels) + 1), [0] * (len(kernels) + 1)
+    shared = [0] * len(kernels)
     for tensor, size in sizes.items():
         first, last = life[tensor]
         begins[first] += size
         ends[last] += size
+    for tensor in in_place(kernels, life, partition_of, dtypes, in_dram):
+        shared[life[tensor][0]] = sizes[tensor]
     begun, ended = list(accumulate(begins)), list(accumulate(ends))
-    alive = [begun[s] - (ended[s - 1] if s else 0) for s in range(len(kernels))]
+    alive = [begun[s] - (ended[s - 1] if s else 0) - shared[s] for s in range(len(kernels))]
     crossing = [0, *(begun[s - 1] - ended[s - 1] for s in range(1, len(kernels) + 1))]
     for tensor in touched.keys() & apart:
         size = bytes_on_chip(dtypes[tensor], partition_of[tensor], tensor.shape)

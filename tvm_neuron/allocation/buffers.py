@@ -1,0 +1,42 @@
+"""buffers: how long tensors live, the buffers that they need, and how far these reach at each step."""
+
+from collections.abc import Container, Mapping, Sequence
+from itertools import accumulate
+
+from tvm_neuron.allocation.layouts import aligned, bytes_on_chip
+from tvm_neuron.allocation.place import Buffer
+from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.tensor import Tensor
+
+
+def life_of(kernels: Sequence[Kernel]) -> dict[Tensor, tuple[int, int]]:
+    """The first and the last step at which a kernel reads or writes each tensor."""
+    life: dict[Tensor, tuple[int, int]] = {}
+    for step, kernel in enumerate(kernels):
+        for tensor in kernel.tensors:
+            life[tensor] = (life.get(tensor, (step, step))[0], step)
+    return life
+
+
+def buffers_of(
+    life: Mapping[Tensor, tuple[int, int]], shared: Mapping[Tensor, Tensor], partition_of: Mapping[Tensor, int],
+    dtypes: Mapping[Tensor, str], in_dram: Container[Tensor],
+) -> tuple[list[Buffer], dict[Tensor, Tensor]]:  # fmt: skip
+    """The buffers of whole tensors, and for tensors that lie in the buffer of another one the one that it is of."""
+    spans, owners = dict(life), dict[Tensor, Tensor]()
+    for tensor, before in shared.items():
+        owner = owners[tensor] = owners.get(before, before)
+        spans[owner] = spans[owner][0], life[tensor][1]
+    return [
+        Buffer(tensor, bytes_on_chip(dtypes[tensor], partition_of[tensor], tensor.shape), *span)
+        for tensor, span in spans.items()
+        if tensor not in in_dram and tensor not in owners
+    ], owners
+
+
+def extents(buffers: Sequence[Buffer], offsets: Mapping[object, int], steps: int) -> list[int]:
+    """At each step the end of all buffers that are alive then or later."""
+    ends = [0] * steps
+    for buffer in buffers:
+        ends[buffer.last] = max(ends[buffer.last], aligned(offsets[buffer.name] + buffer.size))
+    return list(accumulate(reversed(ends), max))[::-1]
