@@ -20,7 +20,7 @@ MANIFEST: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"order": []}, r"the model became \[\], but a \.neff is one Neuron program: write a library instead"),
+        ({"order": []}, r"the model leaves nothing to run, but a \.neff is a Neuron program: write a library instead"),
         ({"order": ["neuron_0", "neuron_1"]}, r"the model became \[neuron_0, neuron_1\], but a \.neff is one"),
         ({"inputs": [{"name": "z"}]}, "the inputs of the Neuron program are not in the order of the model's"),
         ({"outputs": []}, "the outputs of the Neuron program are not in the order of the model's"),

@@ -115,7 +115,7 @@ def test_what_is_no_module_and_no_target() -> None:
     mod, params = relay.frontend.from_onnx(mixed_model())
     with pytest.raises(ModelError, match=r"relay\.build takes the module of \(mod, params\) .*, got tuple"):
         relay.build((mod, params), target="neuron")
-    with pytest.raises(ModelError, match="target 'neuron/inf9' is unknown; use 'neuron' or"):
+    with pytest.raises(ModelError, match="target 'neuron/inf9' is unknown; use 'neuron', 'neuron/' with"):
         relay.build(mod, target="neuron/inf9", params=params)
 
 

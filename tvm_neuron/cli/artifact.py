@@ -20,6 +20,8 @@ def whole_neff(library: Any, name: str) -> neff.Pipeline:
     rows = tuple(neff.Placement(**row) for row in described["placement"])
     programs = list(neffs(library).values())
     parts = described["order"]
+    if not parts:
+        raise CompileError(f"the model leaves nothing to run, but a .neff is a Neuron program: {_ADVICE}")
     if len(programs) != 1 or len(parts) != 1:
         raise CompileError(f"the model became [{', '.join(parts)}], but a .neff is one Neuron program: {_ADVICE}")
     program = neff.read_pipeline(programs[0])

@@ -18,7 +18,10 @@ TargetLike: TypeAlias = Any
 
 Params: TypeAlias = Mapping[str, tvm.runtime.Tensor | np.ndarray]
 
-_TARGETS = "use 'neuron' or 'neuron/' with inf1, inf2 or trn1"
+_TARGETS = (
+    "use 'neuron', 'neuron/' with inf1, inf2 or trn1, or {'tag': 'neuron', 'device': 'CHIP.json'}; other choices are "
+    "fields of BuildOptions, given as `options`"
+)
 
 
 def build(

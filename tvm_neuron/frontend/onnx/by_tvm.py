@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import re
 from typing import Any
 
 import onnx
@@ -15,6 +16,8 @@ _ON_SHAPES = (
     "CastLike", "Squeeze",
 )  # fmt: skip
 """Operators whose converters in TVM take a shape that only the data tell."""
+_PRINTED = re.compile(r"T\.int64\((-?\d+)\)|R\.shape\((\[[^]]*\])\)")
+"""Numbers and shapes as TVM writes them in programs."""
 
 
 def by_tvm(
@@ -44,4 +47,4 @@ def by_tvm(
             return bb.normalize(converted) if isinstance(converted, relax.Expr) else converted
     except Exception as error:
         reason = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
-        raise ModelError(reason.strip()) from error
+        raise ModelError(_PRINTED.sub(r"\1\2", reason.strip())) from error

@@ -5,7 +5,8 @@ leave no trace but a constant. Other nodes go, in this order, to our own convert
 ONNX standard, or to TVM's converter.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,16 @@ _OWN_OPSET = 18
 """Nodes that the importer itself makes are written in this operator set."""
 
 
+@contextmanager
+def _ended_on_error(bb: relax.BlockBuilder) -> Iterator[None]:
+    """Ends the block that a dataflow scope leaves begun, which TVM else warns of on stderr, beside our message."""
+    try:
+        yield
+    except ModelError:
+        bb._end_block()
+        raise
+
+
 class Importer:
     """One import. Parameters: the static `shapes` and the `dtypes` of the inputs, `known` values of some of them,
     `batch` the change of the batch size if the caller made one, and the model's own `functions`.
@@ -79,7 +90,7 @@ class Importer:
         self._state.bound = set(variables)
         bb = self._state.bb
         with bb.function("main", params=variables):
-            with bb.dataflow():
+            with _ended_on_error(bb), bb.dataflow():
                 self._walk(graph.node, [value.name for value in graph.output], opset, None, "")
                 results = [output(self._state, value.name) for value in graph.output]
                 result = bb.emit_output(results[0] if len(results) == 1 else relax.Tuple(results))
