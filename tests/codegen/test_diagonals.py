@@ -26,7 +26,7 @@ def _tile(depth: int, width: int, blocks: int, first: int = 0) -> WeightTile:
         rows = slice(first + block * depth, first + (block + 1) * depth)
         packed[rows, :, block * width : (block + 1) * width] = rng.uniform(1, 2, (depth, STEPS, width))
     run = (0, width * blocks, 1)
-    return WeightTile(run, (((0, packed.shape[0], 1), 0),), packed.reshape(1, packed.shape[0], -1))
+    return WeightTile(run, (((0, packed.shape[0], 1), 0, 0),), packed.reshape(1, packed.shape[0], -1), run[1])
 
 
 @pytest.mark.parametrize(

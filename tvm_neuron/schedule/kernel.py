@@ -44,12 +44,16 @@ class Contraction:
         met = np.logical_or.reduceat(self._met, range(0, depth, rows), axis=0)
         return int(np.logical_or.reduceat(met, range(0, width, columns), axis=1).sum())
 
+    def rows_met(self, start: int, end: int) -> NDArray[np.intp]:
+        """The channels that output channels [start, end) depend on, in order."""
+        return np.flatnonzero(self._met[:, start:end].any(axis=1))
+
     def most_depth(self, columns: int) -> int:
         """Over how many channels at most the ones reach that `columns` output channels depend on."""
         if not self.has_zeros:
             return int(self.weights.shape[0])
         starts = range(0, self.weights.shape[-1], columns)
-        rows = [np.flatnonzero(self._met[:, start : start + columns].any(axis=1)) for start in starts]
+        rows = [self.rows_met(start, start + columns) for start in starts]
         return max((int(found[-1] - found[0]) + 1 for found in rows if found.size), default=1)
 
 

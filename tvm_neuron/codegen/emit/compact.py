@@ -44,7 +44,7 @@ def block_mask(depth: int) -> NDArray[np.float32]:
 def compact(tile: WeightTile) -> Compact | None:
     """The tile without its zeros, if its weights are a diagonal of equal blocks."""
     count, rows, _ = tile.packed.shape
-    size = tile.run[1]
+    size = tile.columns
     values = tile.packed.reshape(count * rows, -1, size)
     used = np.any(values, axis=1)
     filled = np.flatnonzero(np.any(used, axis=1))

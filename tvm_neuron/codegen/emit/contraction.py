@@ -52,7 +52,7 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
     if held is not None:
         _emit_group(emitter, kernel, held)
         return
-    tiles = weight_tiles(root, channels, data_first, root.dtype)
+    tiles = weight_tiles(kernel, channels, data_first, emitter.device)
     if emitter.is_staged(kernel):
         tiles = in_order(tiles)
     kept, rest = split_tiles(tiles, emitter.keeps.get(kernel, 0))
@@ -112,7 +112,7 @@ def kept_bytes(kernel: Kernel, plan: MemoryPlan, device: Device) -> int:
     """Bytes of each partition that all weights of the kernel take."""
     root = kernel.root
     assert isinstance(root, Contraction)
-    return aligned(tiles_bytes(root, *runs_of(kernel, plan, device), root.dtype))
+    return aligned(tiles_bytes(kernel, *runs_of(kernel, plan, device), device))
 
 
 @dataclass
@@ -148,8 +148,11 @@ class _Run:
             patterns = [pattern for end in ends for pattern in end.patterns]
             shape_of = Squeeze([moving, *patterns, Tile("psum", "float32", Affine(), columns, Affine(), dims)])
             psum = builder.psum_tile(columns, shape_of.dims(dims), loops)
-            for number, (run, index) in enumerate(self.tile.depth_runs):
-                self._emit_depth(each[0], run, index, shape_of, psum, is_first=number == 0)
+            begun: set[int] = set()
+            for run, index, low in self.tile.depth_runs:
+                corner = replace(psum, partition=Affine(low), partitions=self.tile.columns)
+                self._emit_depth(each[0], run, index, shape_of, corner, is_first=low not in begun)
+                begun.add(low)
             for part, end in zip(each, ends, strict=True):
                 low = part[side].start * rows if side else 0
                 end.finish(shape_of, replace(psum, partition=Affine(low), partitions=rows), loops)
@@ -160,7 +163,7 @@ class _Run:
         """Matmuls over one run of summed channels and all steps; `index` is the run's first depth tile."""
         builder, dtype = self.emitter.builder, self.root.dtype
         _, size, count = run
-        columns, item = self.tile.run[1], size_bytes(dtype)
+        columns, item = self.tile.columns, size_bytes(dtype)
         steps = prod(axis.extent for axis in self.root.steps)
         with ExitStack() as stack:
             depths = [stack.enter_context(builder.loop(n)) for n in (count, *(a.extent for a in self.root.steps))]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.codegen.emit.compact import Compact, block_mask, compact
+from tvm_neuron.codegen.emit.corners import POOL_SHARE, is_made
 from tvm_neuron.codegen.emit.emitter import WEIGHTS_QUEUE, Emitter
 from tvm_neuron.codegen.emit.load_weights import Placed
 from tvm_neuron.codegen.emit.weight_tiles import WeightTile, row_bytes
@@ -22,7 +23,6 @@ from tvm_neuron.schedule.tiling import PARTITIONS
 from tvm_neuron.sim.clock import clock_hz, duration_ps
 
 _TILES = 2  # in SBUF: one that the PE array reads, and one that is being made
-_POOL_SHARE = 0.5  # of its time, for it also works for what leaves the array
 
 Diagonal = tuple[WeightTile, Compact]
 
@@ -89,7 +89,7 @@ def diagonals(tiles: Sequence[WeightTile], dtype: str, device: Device, capacity:
         making += duration_ps(blocks.make(place, place, place).cost(device).busy_cycles, clock_hz(device, "pool"))
         zeros = (tile.row_elems - blocks.row_elems) * len(blocks.weights) * size_bytes(dtype)
         transfer += duration_ps(zeros, device.dram_bytes_per_second)
-    return found if making < _POOL_SHARE * transfer else None
+    return found if making < POOL_SHARE * transfer else None
 
 
 def masks_bytes(kernels: Iterable[Kernel], device: Device) -> int:
@@ -107,13 +107,11 @@ def diagonals_bytes(kernels: Iterable[Kernel], device: Device) -> int:
 
 
 def _grouped(kernels: Iterable[Kernel], device: Device) -> Iterator[Contraction]:
-    """Those of which tiles may be made: not where zeros come from DRAM as soon, nor for rows computed together."""
+    """Those of which tiles may be made."""
     for kernel in kernels:
         root = kernel.root
-        if isinstance(root, Contraction) and root.has_zeros and root.repeats == 1:
-            full = duration_ps(PARTITIONS * size_bytes(root.dtype), device.dram_bytes_per_second)
-            if duration_ps(1, clock_hz(device, "pool")) < _POOL_SHARE * full:
-                yield root
+        if isinstance(root, Contraction) and is_made(root, device):
+            yield root
 
 
 def _mask(emitter: Emitter, depth: int, dtype: str) -> Tile:

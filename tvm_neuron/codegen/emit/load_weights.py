@@ -1,6 +1,9 @@
 """load_group: stationary tiles by DMA into SBUF."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from tvm_neuron.codegen.emit.builder import Ring
 from tvm_neuron.codegen.emit.emitter import WEIGHTS_QUEUE, Emitter
@@ -33,12 +36,32 @@ def load_group(
 ) -> list[Placed]:
     """Each tile with its place; the group takes one piece of the ring, since all of it is needed at once."""
     at = ring.take(sum(tile.bytes_per_partition for tile in group))
-    placed = []
-    for tile in group:
-        _load(emitter, tile, at, kernel, dtype)
-        placed.append((tile, at))
-        at += tile.bytes_per_partition
+    placed: list[Placed] = []
+    for tiles in _together(group):
+        _load(emitter, _joined(tiles) if len(tiles) > 1 else tiles[0], at, kernel, dtype)
+        for tile in tiles:
+            placed.append((tile, at))
+            at += tile.bytes_per_partition
     return placed
+
+
+def _together(group: Sequence[WeightTile]) -> list[list[WeightTile]]:
+    """Tiles of as many rows one behind the other, as many as make a long row."""
+    found: list[list[WeightTile]] = []
+    for tile in group:
+        last = found[-1] if found else []
+        length = sum(part.bytes_per_partition for part in [*last, tile])
+        if last and last[0].packed.shape[1] == tile.packed.shape[1] and length <= GOOD_ROW_BYTES:
+            last.append(tile)
+        else:
+            found.append([tile])
+    return found
+
+
+def _joined(tiles: Sequence[WeightTile]) -> WeightTile:
+    """Their rows as those of one, only to be loaded."""
+    rows = [tile.packed.transpose(1, 0, 2).reshape(tile.packed.shape[1], -1) for tile in tiles]
+    return replace(tiles[0], packed=np.concatenate(rows, axis=1)[None])
 
 
 def _load(emitter: Emitter, tile: WeightTile, at: int, kernel: Kernel, dtype: str) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tvm_neuron.codegen.emit.corners import Corner, corners
 from tvm_neuron.errors import CompileError
+from tvm_neuron.hw import Device
 from tvm_neuron.isa.dtypes import DTYPES, size_bytes
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.tiling import PARTITIONS, Segment, runs
@@ -16,11 +18,12 @@ from tvm_neuron.schedule.tiling import PARTITIONS, Segment, runs
 
 @dataclass(frozen=True)
 class WeightTile:
-    """Stationary tiles of one run of output channels: [tiles, rows, depth tiles * steps * size]."""
+    """Stationary tiles of one run of output channels: [tiles, rows, depth tiles * steps * columns]."""
 
     run: Segment
-    depth_runs: tuple[tuple[Segment, int], ...]  # (run of summed channels, index of its first tile)
+    depth_runs: tuple[tuple[Segment, int, int], ...]  # (run of summed channels, index of its first tile, first column)
     packed: NDArray[Any]
+    columns: int  # of one matmul: all of the run, or those of a corner
     repeats: int = 1  # how often each weight of the model occurs
 
     @property
@@ -40,34 +43,42 @@ class WeightTile:
         return replace(self, run=run, packed=self.packed[first : first + count])
 
 
-def weight_tiles(root: Contraction, channels: Sequence[Segment], data_first: int, dtype: str) -> list[WeightTile]:
+def weight_tiles(kernel: Kernel, channels: Sequence[Segment], data_first: int, device: Device) -> list[WeightTile]:
     """The tiles of each run of output channels; the data's channel 0 lies on the absolute partition `data_first`.
 
     Where whole blocks of the weights are zero (groups), each tile keeps only the depth it needs.
     """
-    return [_pack(root, run, depth, data_first, dtype) for run, depth in _tile_runs(root, channels, data_first)]
+    root = kernel.root
+    assert isinstance(root, Contraction)
+    found = _tile_runs(kernel, root, channels, data_first, device)
+    return [_pack(root, run, depth, parts, data_first) for run, depth, parts in found]
 
 
-def tiles_bytes(root: Contraction, channels: Sequence[Segment], data_first: int, dtype: str) -> int:
+def tiles_bytes(kernel: Kernel, channels: Sequence[Segment], data_first: int, device: Device) -> int:
     """Bytes of each partition that all these tiles take, without making them."""
+    root = kernel.root
+    assert isinstance(root, Contraction)
     steps = prod(axis.extent for axis in root.steps)
-    found = _tile_runs(root, channels, data_first)
-    elems = sum(count * size * steps * sum(repeat for _, _, repeat in depth) for (_, size, count), depth in found)
-    return elems * size_bytes(dtype)
+    elems = 0
+    for (_, size, count), depth, parts in _tile_runs(kernel, root, channels, data_first, device):
+        columns = size // len(parts) if parts else size * sum(repeat for _, _, repeat in depth)
+        elems += count * columns * steps
+    return elems * size_bytes(root.dtype)
 
 
 def _tile_runs(
-    root: Contraction, channels: Sequence[Segment], data_first: int
-) -> Iterator[tuple[Segment, Sequence[Segment]]]:
-    """Runs of output channels, each with the runs of summed channels that it depends on."""
+    kernel: Kernel, root: Contraction, channels: Sequence[Segment], data_first: int, device: Device
+) -> Iterator[tuple[Segment, Sequence[Segment], Sequence[Corner] | None]]:
+    """Runs of output channels, each with the runs of summed channels that it depends on, and its corners."""
     depth = runs(root.weights.shape[0], [data_first])
     for start, size, count in channels:
         if not root.has_zeros:
-            yield (start, size, count), depth
+            yield (start, size, count), depth, None
             continue
         for i in range(count):
             run = (start + i * PARTITIONS, size, 1)
-            yield run, _used_depth(root, depth, run)
+            used = _used_depth(root, depth, run)
+            yield run, used, corners(kernel, run, data_first, device) if len(used) == 1 else None
 
 
 def in_order(tiles: Sequence[WeightTile]) -> list[WeightTile]:
@@ -127,24 +138,29 @@ def _used_depth(root: Contraction, depth: Sequence[Segment], run: Segment) -> li
     return used or single[:1]
 
 
-def _pack(root: Contraction, run: Segment, depth: Sequence[Segment], data_first: int, dtype: str) -> WeightTile:
-    """Rows lie on the partitions of the data that they meet; each row holds its depth tiles, steps and columns."""
+def _pack(
+    root: Contraction, run: Segment, depth: Sequence[Segment], parts: Sequence[Corner] | None, data_first: int
+) -> WeightTile:
+    """Rows lie on the partitions of the data that they meet; each row holds its depth tiles, steps and columns.
+
+    Corners lie side by side on partitions of their own, at the same place in their rows.
+    """
     start, size, count = run
     steps = prod(axis.extent for axis in root.steps)
     weights = root.weights.reshape(root.weights.shape[0], steps, root.weights.shape[-1])
-    rows = max((data_first + first) % PARTITIONS + length for first, length, _ in depth)
-    packed = np.zeros((count, rows, sum(repeat for _, _, repeat in depth), steps, size), DTYPES[dtype])
-    index = 0
-    placed: list[tuple[Segment, int]] = []
-    for first, length, repeat in depth:
-        placed.append(((first, length, repeat), index))
+    indices = [0] * len(parts) if parts else [sum(r for _, _, r in depth[:i]) for i in range(len(depth))]
+    placed = [(run, at, low) for (run, low), at in zip(parts or [(run, 0) for run in depth], indices, strict=True)]
+    columns = size // len(parts) if parts else size
+    rows = max((data_first + first) % PARTITIONS + length for (first, length, _), _, _ in placed)
+    tiles = 1 if parts else sum(repeat for _, _, repeat in depth)
+    packed = np.zeros((count, rows, tiles, steps, columns), DTYPES[root.dtype])
+    for (first, length, repeat), index, low in placed:
         row = (data_first + first) % PARTITIONS
         for j in range(repeat):
             part = weights[first + j * PARTITIONS :][:length]
             for i in range(count):
-                packed[i, row : row + length, index] = part[..., start + i * PARTITIONS :][..., :size]
-            index += 1
-    return WeightTile(run, tuple(placed), packed.reshape(count, rows, -1), root.repeats)
+                packed[i, row : row + length, index + j] = part[..., start + i * PARTITIONS + low :][..., :columns]
+    return WeightTile(run, tuple(placed), packed.reshape(count, rows, -1), columns, root.repeats)
 
 
 def row_bytes(tile: WeightTile, dtype: str) -> int:
