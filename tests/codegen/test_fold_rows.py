@@ -103,9 +103,9 @@ def test_batches(mode: str) -> None:
 def test_as_many_rows_as_partitions_take() -> None:
     """The stride of the last convolution brings half as many rows; the output itself is as the model has it."""
     model = chain(between=32, last=64)
-    assert shapes(model) == [(1, 64, 14, 22), (1, 64, 14, 22), (1, 64, 12, 10)]
+    assert shapes(model) == [(1, 128, 14, 22), (1, 64, 14, 22), (1, 64, 12, 10)]  # the first has a copy beside it
     middle = [kernel.root for kernel in kernels_of(model) if isinstance(kernel.root, Contraction)][1]
-    assert middle.weights.shape == (64, 3, 3, 64)  # of 2 rows, from the folded rows above, here and below
+    assert middle.weights.shape == (128, 2, 3, 64)  # of 2 rows, from the folded rows above, here and below
     assert middle.repeats == 2
     assert np.count_nonzero(middle.weights) == 2 * 32 * 3 * 3 * 32
 

@@ -11,7 +11,9 @@ from tvm_neuron.codegen.kernels.functions import use_functions
 from tvm_neuron.codegen.kernels.fuse import fuse
 from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operands
 from tvm_neuron.codegen.kernels.pack import pack_depth
+from tvm_neuron.codegen.kernels.pack_columns import pack_columns
 from tvm_neuron.codegen.kernels.split_depth import split_depth
+from tvm_neuron.codegen.kernels.split_outputs import split_outputs
 from tvm_neuron.codegen.kernels.start_early import start_early
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.kernels.tables import move_tables
@@ -84,6 +86,8 @@ def make_kernels(
     ring = tuning.weights_bytes(device)
     dtypes = choose_dtypes(kernels, precisions)
     kernels = pack_depth(kernels, partition_of, dtypes, device, ring)
+    kernels = split_outputs(kernels, device)
+    kernels = pack_columns(kernels, partition_of, device)
     kernels = split_depth(kernels, partition_of, device, ring)
     kernels = bounce_through_dram(kernels, partition_of)
     kernels = separate_operands(kernels, partition_of, precisions)

@@ -11,6 +11,7 @@ from tvm_neuron.isa import (
     Memset,
     ScalarTensorTensor,
     Select,
+    TensorCopy,
     TensorScalar,
     TensorTensor,
     Tile,
@@ -43,7 +44,11 @@ class Arithmetic:
             case Num(value):
                 self.builder.emit(Memset(result=result, value=float(value)))
             case Load():
-                self._affine("copy", expr, result)
+                source = spread(self._tile(expr), result.dims)
+                if source.space == "sbuf":  # ACT is to be free for what the PE array makes
+                    self.builder.emit(TensorCopy(result=result, source=source))
+                else:
+                    self._affine("copy", expr, result)
             case Apply("min", (Apply("max", (inner, Num(low))), Num(high))):
                 self.builder.emit(
                     TensorScalar(

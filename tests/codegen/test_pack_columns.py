@@ -1,0 +1,112 @@
+"""Convolutions of few channels read several columns of their window at once; columns skip other rows' steps."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+from tests.codegen.test_fold_rows import CHANNELS, Convolutions, check, kernels_of
+from tests.models.agreement import Case, random_inputs, relative_error
+from tests.stages.networks import compile_model, run
+from tests.stages.test_small_memory import shrunk
+from tvm_neuron.codegen.kernels.split_outputs import split_outputs
+from tvm_neuron.hw import load_device
+from tvm_neuron.schedule.kernel import Contraction, Kernel
+
+
+def network(depth: int = 32, last: int = 64, rows: int = 101, **second: Any) -> onnx.ModelProto:
+    """A convolution that reads `depth` channels; an odd number of rows is not folded."""
+    net = Convolutions()
+    x = net.op("Relu", net.conv("x", CHANNELS, depth))
+    return net.model(net.op("Relu", net.conv(x, depth, last, **second)), rows)
+
+
+def packed(model: onnx.ModelProto, chip: str = "inf1") -> list[Kernel]:
+    return [k for k in kernels_of(model, chip) if isinstance(k.root, Contraction) and ".columns" in k.root.data.name]
+
+
+def weights_of(kernels: Sequence[Kernel]) -> list[tuple[int, ...]]:
+    return [kernel.root.weights.shape for kernel in kernels if isinstance(kernel.root, Contraction)]
+
+
+@pytest.mark.parametrize("depth", [20, 32, 48, 64])
+@pytest.mark.parametrize(
+    "second",
+    [
+        {},
+        {"kernel": (1, 4), "pads": 2},
+        {"kernel": (3, 5), "pads": 2},
+        {"dilations": (1, 2), "pads": 2},
+        {"strides": (2, 2)},
+        {"strides": (1, 3), "kernel": (3, 2)},
+    ],
+    ids=str,
+)
+def test_as_onnxruntime(second: dict[str, Any], depth: int) -> None:
+    model = network(depth, 384, **second)
+    assert packed(model)
+    check(model, "inf1")
+
+
+@pytest.mark.parametrize("depth", [32, 48])
+def test_on_the_wider_array(depth: int) -> None:
+    model = network(depth, 640)
+    assert packed(model, "inf2")
+    check(model, "inf2")
+
+
+@pytest.mark.parametrize(("depth", "weights"), [(20, (96, 3, 64)), (32, (96, 3, 64)), (64, (128, 2, 3, 64))])
+def test_copies_lie_where_engines_may_start(depth: int, weights: tuple[int, ...]) -> None:
+    assert weights_of(packed(network(depth))) == [weights]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        network(80),  # no room for a copy
+        network(kernel=(3, 1)),  # one column
+        network(32, rows=7),  # the weights take longer to come than the PE array works
+    ],
+    ids=["channels", "column", "weights"],
+)
+def test_what_is_not_packed(model: onnx.ModelProto) -> None:
+    assert not packed(model)
+    check(model, "inf1")
+
+
+@pytest.mark.parametrize("mode", ["nest", "strict"])
+def test_in_tiles_as_onnxruntime(mode: str, tmp_path: Path) -> None:
+    model = network(rows=65)
+    assert packed(model)
+    case = Case(model, random_inputs(model))
+    found = run(compile_model(model, shrunk(tmp_path, "inf1", 14)), case.inputs, mode)
+    for name, exact in case.exact.items():
+        assert relative_error(found[name], exact) < case.bounds[name]
+
+
+def folded(*kernel: int) -> onnx.ModelProto:
+    """Convolutions of tensors that have 4 rows, then 2 on the partitions."""
+    net = Convolutions()
+    x = net.op("Relu", net.conv("x", CHANNELS, 32))
+    x = net.op("Relu", net.conv(x, 32, 64, kernel, strides=(2, 2)))
+    return net.model(net.conv(x, 64, 128, strides=(2, 2)), 48)
+
+
+def test_columns_skip_steps_of_other_rows() -> None:
+    """Of 5 rows that two output rows need, the row above the 4 that lie side by side is for the first one alone."""
+    found = [k for k in kernels_of(folded(3, 3), "inf1") if isinstance(k.root, Contraction) and k.root.has_zeros]
+    assert weights_of(found)[1:3] == [(128, 2, 3, 64), (128, 3, 64)]
+    assert [kernel.out_maps[1].const for kernel in found[1:3]] == [0, 64]
+    assert (128, 2, 3, 128) in weights_of(kernels_of(folded(3, 3), "inf2"))  # all columns at once: nothing to skip
+
+
+@pytest.mark.parametrize("kernel", [(3, 3), (2, 3), (5, 1)], ids=str)
+def test_skipped_steps_as_onnxruntime(kernel: tuple[int, int]) -> None:
+    check(folded(*kernel), "inf1")
+
+
+def test_other_kernels_stay_whole() -> None:
+    kernels = kernels_of(network(), "inf1")
+    assert split_outputs(kernels, load_device("inf1")) == kernels
