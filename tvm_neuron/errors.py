@@ -92,7 +92,7 @@ class InternalError(CompileError):
 
 
 class NeffError(NeuronError):
-    """A NEFF can't be read: truncated, corrupted, or of another major version."""
+    """A NEFF or a library can't be read (truncated, corrupted, of another major version), or can't be written."""
 
     code = "NCC600"
 

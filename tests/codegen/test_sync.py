@@ -22,3 +22,15 @@ def test_a_ring_of_two_is_loaded_two_ahead() -> None:
     check_races(synchronised, DEVICE)
     starts = [event.start_ps for event in trace_program(synchronised, DEVICE) if event.mnemonic == "dma_copy"]
     assert starts[1] < time_program(body, DEVICE).busy_ps["dma0"] + DEVICE.dma_start_ns * 1000  # right behind the first
+
+
+def test_what_the_first_iterations_wait_for_holds_no_other() -> None:
+    """Both slots are read before the loop, so that its first two loads wait; all others are still two ahead."""
+    slot = sbuf(affine(0, [(0, 64)], wrap=128), 32)
+    body = program(
+        TensorCopy(sbuf(512, 64), sbuf(0, 64)), Loop(6, (DmaCopy(slot, dram(0), 0), TensorCopy(sbuf(256, 32), slot)))
+    )
+    synchronised = synchronise(body, DEVICE)
+    load = next(node.body[0] for node in synchronised.body if isinstance(node, Loop))
+    assert [max(min(wait.count.at([i]), wait.cap) for wait in load.waits) for i in range(6)] == [1, 1, 2, 3, 4, 5]
+    check_races(synchronised, DEVICE)

@@ -13,7 +13,7 @@ from tvm.support.cc import create_shared
 
 from tests.onnx_models import make_model, mixed_model, reference
 from tvm_neuron import relay, runtime
-from tvm_neuron.errors import InternalError, NeuronError
+from tvm_neuron.errors import InternalError, NeffError, NeuronError
 from tvm_neuron.relay import pack
 from tvm_neuron.relay.object_file import write_object
 
@@ -73,7 +73,7 @@ def test_the_file_is_there_after_the_block_and_only_if_it_succeeds(tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["a.so"]
     with pytest.raises(ZeroDivisionError), library.exporting(tmp_path / "b.so"):
         raise ZeroDivisionError
-    with pytest.raises(RuntimeError, match="Compilation error"):
+    with pytest.raises(NeffError, match=r"b\.so' can't be linked: .*no-such-option"):
         library.export_library(tmp_path / "b.so", options=["--no-such-option"])
     assert [path.name for path in tmp_path.iterdir()] == ["a.so"]
 
@@ -99,3 +99,34 @@ def test_another_layout_of_tvm_is_found_out(monkeypatch: pytest.MonkeyPatch, tmp
         library.export_library(tmp_path / "a.so")
     assert runtime.neffs(library) == kept
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"PATH": "/nowhere"}, r"a\.so' can't be linked: no C\+\+ compiler is on the PATH; install one"),
+        ({"CXX": "/nowhere/g++"}, r"a\.so' can't be linked: /nowhere/g\+\+: No such file or directory$"),
+        ({"CXX": "{folder}/full"}, r"a\.so' can't be linked: No space left on device$"),
+    ],
+)
+def test_what_hinders_the_linker_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, str], expected: str
+) -> None:
+    (tmp_path / "full").write_text("#!/bin/sh\necho No space left on device\nexit 1\n")
+    (tmp_path / "full").chmod(0o755)
+    mod, params = relay.frontend.from_onnx(mixed_model())
+    library = relay.build(mod, params=params)
+    for name in ("CXX", "CC"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in changes.items():
+        monkeypatch.setenv(name, value.format(folder=tmp_path))
+    with pytest.raises(NeffError, match=expected):
+        library.export_library(tmp_path / "a.so")
+    assert [path.name for path in tmp_path.iterdir()] == ["full"]
+
+
+def test_a_library_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    mod, params = relay.frontend.from_onnx(mixed_model())
+    library = relay.build(mod, params=params)
+    with pytest.raises(NeffError, match=r"none/a\.so' can't be written: No such file or directory"):
+        library.export_library(tmp_path / "none" / "a.so")

@@ -3,8 +3,8 @@
 For each instruction as often as it runs, the last access of every other queue to what it touches says how many
 instructions of that queue must be complete. Over the loops around it, these numbers become one wait for each queue:
 exactly, where they are a linear function of the loops; otherwise in step with the other queue's own progress, which
-is never later than the instruction's place in the program, so that no wait can lock up. What follows from other waits
-is left out.
+is never later than the instruction's place in the program, so that no wait can lock up. What the first iterations wait
+for may be a second one, so that it doesn't move the others. What follows from other waits is left out.
 """
 
 from dataclasses import replace
@@ -32,8 +32,8 @@ def synchronise(program: Program, device: Device) -> Program:
         counts = dynamic.counts[number]
         found = []
         for queue in np.flatnonzero(matters[rows].any(axis=0)):
-            values = needed[rows, queue].astype(np.int64)
-            found.append(_wait(QUEUES[queue], values, dynamic.index[rows], counts, paces[number][:, queue]))
+            values, matter = needed[rows, queue].astype(np.int64), matters[rows, queue]
+            found += _waits(QUEUES[queue], values, matter, dynamic.index[rows], counts, paces[number][:, queue])
         waits.append(tuple(found))
     attached, _ = _attach(program.body, waits, 0)
     return program.with_body(attached)
@@ -119,17 +119,26 @@ def _paces(body: tuple[Node, ...]) -> list[NDArray[np.int64]]:
     return [np.array(around, np.int64).reshape(-1, len(QUEUES)) for around in found]
 
 
-def _wait(queue: str, values: Ints, index: NDArray[np.int32], counts: tuple[int, ...], pace: Ints) -> Wait:
+def _waits(
+    queue: str, values: Ints, matter: NDArray[np.bool_], index: NDArray[np.int32], counts: tuple[int, ...], pace: Ints
+) -> list[Wait]:
     grid = values.reshape(counts)
     steps = [
         int(np.take(grid, 1, axis).flat[0] - grid.flat[0]) if count > 1 else 0 for axis, count in enumerate(counts)
     ]
     here = index[:, : len(counts)].astype(np.int64)
-    first = int(values[0])
-    if not np.array_equal(here @ np.array(steps, np.int64) + first if counts else values, values):
-        steps = pace.tolist()
-        first = int((values - here @ pace)[values > 0].max())  # below 0, a count is there from the start
-    return Wait(queue, affine(first, enumerate(steps)), int(values.max()))
+    first, most = int(values[0]), int(values.max())
+    if np.array_equal(here @ np.array(steps, np.int64) + first if counts else values, values):
+        return [Wait(queue, affine(first, enumerate(steps)), most)]
+    before = values - here @ pace  # no more than there is before all iterations; below 0, it is there from the start
+    first, least, most = (int(found) for found in (before[matter].max(), values[matter].min(), values[matter].max()))
+    if least <= first:  # the first iterations often wait for the end of what came before, all for the same
+        later, end = matter & (values > least), Wait(queue, affine(least, ()), least)
+        if not later.any():
+            return [end]
+        if (rest := int(before[later].max())) < first:
+            return [end, Wait(queue, affine(rest, enumerate(pace.tolist())), most)]
+    return [Wait(queue, affine(first, enumerate(pace.tolist())), most)]
 
 
 def _attach(body: tuple[Node, ...], waits: list[tuple[Wait, ...]], number: int) -> tuple[tuple[Node, ...], int]:

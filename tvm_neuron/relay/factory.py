@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import tvm
-from tvm.support.cc import create_shared
+from tvm.support.cc import create_shared, get_cc
 
+from tvm_neuron.errors import NeffError
 from tvm_neuron.relay.pack import pack_imports
 from tvm_neuron.runtime import manifest
 
+_FAILED, _COMMAND = "Compilation error:", "Command line: "  # what TVM puts around the linker's complaints
 _NO_HASH = "-Wl,--build-id=none"  # of the whole file, which takes the linker longer than the rest of its work
 
 
@@ -38,7 +40,11 @@ class ExecutorFactory:
         return iter((self.get_graph_json(), self.get_lib(), self.get_params()))
 
     def export_library(self, file_name: str | os.PathLike[str], **kwargs: Any) -> None:
-        """Write the library as a shared object, whole or not at all; `kwargs` are those of TVM's `export_library`."""
+        """Write the library as a shared object, whole or not at all; `kwargs` are those of TVM's `export_library`.
+
+        Raises:
+            NeffError: it can't be written, or linked.
+        """
         with self.exporting(file_name, **kwargs):
             pass
 
@@ -46,7 +52,15 @@ class ExecutorFactory:
     def exporting(self, file_name: str | os.PathLike[str], **kwargs: Any) -> Iterator[None]:
         """The same; the linker works while the `with` block does, and the file is there after it."""
         path = Path(file_name)
-        with tempfile.TemporaryDirectory(dir=path.absolute().parent) as folder, ThreadPoolExecutor(1) as linker:
+        is_plain = sys.platform == "linux" and path.suffix == ".so"
+        if is_plain and not {"cc", "fcompile"} & kwargs.keys() and get_cc() is None:
+            raise NeffError(
+                f"'{path}' can't be linked: no C++ compiler is on the PATH; install one (g++ or clang), or name it in "
+                "the environment variable CXX"
+            )
+        with _told(path):
+            aside = tempfile.TemporaryDirectory(dir=path.absolute().parent)
+        with aside as folder, ThreadPoolExecutor(1) as linker:
             written = Path(folder, path.name)
             linking: list[Future[None]] = []
 
@@ -54,13 +68,14 @@ class ExecutorFactory:
                 chosen = [*options, _NO_HASH]
                 linking.append(linker.submit(create_shared, output, objects, options=chosen, **others))
 
-            is_plain = sys.platform == "linux" and path.suffix == ".so"
             plain = {"fpack_imports": pack_imports, "fcompile": link, "workspace_dir": folder} if is_plain else {}
-            self.module.export_library(str(written), **plain | kwargs)
+            with _told(path):
+                self.module.export_library(str(written), **plain | kwargs)
             yield
-            for link_result in linking:
-                link_result.result()
-            os.replace(written, path)
+            with _told(path):
+                for link_result in linking:
+                    _wait_for_linker(link_result, path)
+                os.replace(written, path)
 
     def get_params(self) -> dict[str, tvm.runtime.Tensor]:
         """No weights: they are compiled into the library."""
@@ -82,3 +97,22 @@ class ExecutorFactory:
     def get_graph_json(self) -> str:
         """The same as `get_executor_config()`."""
         return self.get_executor_config()
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """What the file system refuses inside, as an error that names the library."""
+    try:
+        yield
+    except OSError as error:
+        raise NeffError(f"'{path}' can't be written: {error.strerror}") from error
+
+
+def _wait_for_linker(linking: "Future[None]", path: Path) -> None:
+    try:
+        linking.result()
+    except RuntimeError as error:
+        told = str(error).partition(_COMMAND)[0].removeprefix(_FAILED).strip()
+        raise NeffError(f"'{path}' can't be linked: {told}") from error
+    except OSError as error:
+        raise NeffError(f"'{path}' can't be linked: {error.filename}: {error.strerror}") from error

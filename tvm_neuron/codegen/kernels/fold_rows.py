@@ -1,17 +1,25 @@
 """fold_rows: kernels on tensors of few channels that have several rows on the partitions, see `row_folds`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from tvm_neuron.codegen.kernels.bring_in import border, fill
+from tvm_neuron.codegen.kernels.channel_values import (
+    Order,
+    channel_values,
+    folded_value,
+    reading_parts,
+    repeating,
+    sums_of_folded,
+)
 from tvm_neuron.codegen.kernels.row_folds import Fold, common_folds, is_fill, possible_folds, row_of, window_of
 from tvm_neuron.codegen.overlap.work import load_ps, work_of
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, rewrite
 from tvm_neuron.schedule.graph import linear_indices
-from tvm_neuron.schedule.kernel import Contraction, Kernel
+from tvm_neuron.schedule.kernel import Contraction, Kernel, Reduction
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -21,10 +29,11 @@ _NONE = Fold(1, 0, 0, ())
 def fold_rows(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> list[Kernel]:
     """The kernels with rows folded, of images of so many rows as take the engines least time; as they are otherwise."""
     possible = possible_folds(kernels, partition_of)
+    values = channel_values(kernels, partition_of)
     best, places, least = kernels, {}, _time_ps(kernels, device) if possible else 0
     for rows in sorted({fold.rows for fold in possible.values()}, reverse=True):
-        folds = common_folds(kernels, {tensor: fold for tensor, fold in possible.items() if fold.rows >= rows})
-        found, dims = _with_folds(kernels, folds)
+        folds = common_folds(kernels, {tensor: fold for tensor, fold in possible.items() if fold.rows >= rows}, values)
+        found, dims = _with_folds(kernels, folds, values)
         time = _time_ps(found, device)
         if time < least:
             best, places, least = found, dims, time
@@ -32,9 +41,13 @@ def fold_rows(kernels: list[Kernel], partition_of: dict[Tensor, int], device: De
     return best
 
 
-def _with_folds(kernels: list[Kernel], folds: Mapping[Tensor, Fold]) -> tuple[list[Kernel], dict[Tensor, int]]:
+def _with_folds(
+    kernels: list[Kernel], folds: Mapping[Tensor, Fold], values: Container[Tensor]
+) -> tuple[list[Kernel], dict[Tensor, int]]:
     """The kernels on folded tensors, and the partition dimension of these."""
     folded = {tensor: _folded(tensor, fold) for tensor, fold in folds.items()}
+    orders = _orders(kernels, folds, values)
+    folded |= {tensor: folded_value(tensor, order) for tensor, order in orders.items()}
     found: list[Kernel] = []
     filled: set[Tensor] = set()
     for kernel in kernels:
@@ -42,15 +55,40 @@ def _with_folds(kernels: list[Kernel], folds: Mapping[Tensor, Fold]) -> tuple[li
             if kernel.out not in filled:
                 filled.add(kernel.out)
                 found += _fills(kernel, folds[kernel.out], folded[kernel.out], _interior(kernel.out, kernels))
-        elif any(tensor in folds for tensor in kernel.tensors):
-            found.append(rewrite_folded(kernel, folds, folded))
         else:
-            found.append(kernel)
+            found.append(_on_values(rewrite_folded(kernel, folds, folded), orders, folded))
     return found, dict.fromkeys(folded.values(), 1)
+
+
+def _orders(kernels: Sequence[Kernel], folds: Mapping[Tensor, Fold], values: Container[Tensor]) -> dict[Tensor, Order]:
+    """The values of each channel that are there as often as the folded images beside them have rows in one."""
+    found: dict[Tensor, Order] = {}
+    for kernel in kernels:
+        if isinstance(kernel.root, Reduction) and kernel.root.load.tensor in folds:
+            found[kernel.out] = folds[kernel.root.load.tensor].order
+        elif kernel.out in folds:
+            loads = [load.tensor for load in kernel.operand_loads() if load.tensor in values]
+            found |= dict.fromkeys(loads, folds[kernel.out].order)
+    return found
+
+
+def _on_values(kernel: Kernel, orders: Mapping[Tensor, Order], folded: Mapping[Tensor, Tensor]) -> Kernel:
+    """A contraction that adds up parts of sums, or computes factors more than once."""
+    root = kernel.root
+    if isinstance(root, Contraction) and root.data in orders:
+        kernel = reading_parts(kernel, orders[root.data], folded[root.data])
+    if isinstance(root, Contraction) and kernel.out in orders:
+        kernel = repeating(kernel, orders[kernel.out], folded[kernel.out])
+    return kernel
 
 
 def rewrite_folded(kernel: Kernel, folds: Mapping[Tensor, Fold], folded: Mapping[Tensor, Tensor]) -> Kernel:
     """The kernel on the folded tensors that take the place of others."""
+    if isinstance(kernel.root, Reduction) and kernel.root.load.tensor in folds:
+        image = kernel.root.load.tensor
+        return sums_of_folded(kernel, folded[image], folds[image].by, folds[image].top, folded[kernel.out])
+    if not any(tensor in folds for tensor in kernel.tensors):
+        return kernel
     return _Rewrite(kernel, folds, folded).kernel()
 
 
@@ -76,7 +114,7 @@ def _interior(tensor: Tensor, kernels: Sequence[Kernel]) -> Kernel:
 def _fills(kernel: Kernel, fold: Fold, folded: Tensor, interior: Kernel) -> list[Kernel]:
     """The padding around the rows and columns that others write."""
     spans = [part.span for part in interior.out_maps]
-    top = -(-fold.first // fold.by)
+    top = fold.top
     inside = [(low, high + 1) for low, high in spans]
     inside[1], inside[2] = (0, folded.shape[1]), (top, top + fold.rows // fold.by)
     return [fill(folded, kernel, 1, box, kernel.expr) for box in border(folded.shape, 1, inside)]
@@ -113,13 +151,16 @@ class _Rewrite:
         """Where the kernel's channels and rows lie in a tensor that is folded as the kernel's output."""
         if self.row is None or self.new_row is None:
             return tuple(maps)
-        top = -(-self.folds[tensor].first // self.by)
+        top = self.folds[tensor].top
         row = Linear(top, {self.new_row: 1})
         return maps[0], Linear(maps[1].const * self.by, {self.channel: 1}), row, maps[3]
 
     def _leaf(self, part: Num | Index | Load) -> Expr:
         if not isinstance(part, Load) or self.row is None:
             return part
+        if part.tensor in self.folded and part.tensor not in self.folds:
+            first, _, *others = part.indices
+            return Load(self.folded[part.tensor], (first, Index(self.channel), *others))
         if part.tensor in self.folded:
             place = self._place(part.tensor, linear_indices(part.indices) or ())
             return Load(self.folded[part.tensor], tuple(linear.expr() for linear in place))
@@ -160,7 +201,7 @@ class _Rewrite:
         row = self.new_row if self.new_row is not None else window.row
         terms = {row: window.stride * self.by // fold.by}
         terms |= {step: 1} if step.extent > 1 else {}
-        top = -(-fold.first // fold.by)
+        top = fold.top
         maps = (root.maps[0], Linear(0), Linear(top + low, terms), root.maps[3])
         steps = [axis for axis in root.steps if axis is not window.step]
         if step.extent > 1:

@@ -5,13 +5,17 @@ all 128 partitions with 4 rows each, so that the engines work on 4 rows at once.
 fill the partitions so: 144 channels of 4 rows take 4.5 times 128 partitions, where 4 rows one by one take 8 times.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_neuron.codegen.kernels.channel_values import channel_values, sum_row
 from tvm_neuron.codegen.kernels.channels import has_plain_constants
 from tvm_neuron.schedule.expr import Axis, Load, Num
 from tvm_neuron.schedule.graph import linear_indices
-from tvm_neuron.schedule.kernel import Contraction, Kernel
+from tvm_neuron.schedule.kernel import Contraction, Kernel, Reduction
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
@@ -32,6 +36,16 @@ class Fold:
     first: int
     rows: int
     pieces: tuple[tuple[int, int], ...]
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """Of each channel of the folded tensor, which one it is."""
+        return np.concatenate([np.tile(np.arange(start, end), self.by) for start, end in self.pieces])
+
+    @property
+    def top(self) -> int:
+        """The folded row in which rows start that are no padding."""
+        return -(-self.first // self.by)
 
     def inside(self, low: int, high: int) -> tuple[tuple[int, int], ...]:
         """The pieces in a range of channels, counted from its first."""
@@ -55,14 +69,20 @@ def possible_folds(kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int]
     for kernel in kernels:
         for tensor in kernel.tensors:
             users.setdefault(tensor, []).append(kernel)
-    found = ((tensor, _largest(tensor, its, partition_of)) for tensor, its in users.items())
+    values = channel_values(kernels, partition_of)
+    found = ((tensor, _largest(tensor, its, partition_of, values)) for tensor, its in users.items())
     return {tensor: fold for tensor, fold in found if fold is not None}
 
 
-def common_folds(kernels: Sequence[Kernel], found: Mapping[Tensor, Fold]) -> dict[Tensor, Fold]:
-    """The folds by more than one row that remain: by as many as all kernels that use the tensor can work on."""
+def common_folds(
+    kernels: Sequence[Kernel], found: Mapping[Tensor, Fold], values: Container[Tensor]
+) -> dict[Tensor, Fold]:
+    """The folds by more than one row that remain: by as many as all kernels that use the tensor can work on.
+
+    `values`, of one for each channel, follow the images beside them.
+    """
     by = {tensor: fold.by for tensor, fold in found.items()}
-    while sum(_lower(kernel, by) for kernel in kernels):
+    while sum(_lower(kernel, by, values) for kernel in kernels):
         pass  # a smaller fold may ask for another's
     return {
         tensor: replace(fold, by=by[tensor], pieces=tuple(_parts(fold.pieces, by[tensor])))
@@ -103,7 +123,9 @@ def window_of(root: Contraction) -> Window | None:
     return Window(others[0], part.terms[others[0]], part.const, step, part.terms[step] if step else 0)
 
 
-def _largest(tensor: Tensor, users: Sequence[Kernel], partition_of: Mapping[Tensor, int]) -> Fold | None:
+def _largest(
+    tensor: Tensor, users: Sequence[Kernel], partition_of: Mapping[Tensor, int], values: Container[Tensor]
+) -> Fold | None:
     """The fold of as many rows as partitions have room for."""
     if tensor.kind != "temp" or len(tensor.shape) != _DIMS or partition_of[tensor] != 1:
         return None
@@ -120,7 +142,7 @@ def _largest(tensor: Tensor, users: Sequence[Kernel], partition_of: Mapping[Tens
         return None
     by = _rows_at_once(pieces, rows[0])
     fold = Fold(by, writers[0].out_maps[2].const, rows[0], tuple(pieces))
-    return fold if by > 1 and all(_is_used_by_rows(kernel, tensor, fold) for kernel in users) else None
+    return fold if by > 1 and all(_is_used_by_rows(kernel, tensor, fold, values) for kernel in users) else None
 
 
 def _rows_at_once(pieces: Sequence[tuple[int, int]], rows: int) -> int:
@@ -142,15 +164,25 @@ def _parts(pieces: Iterable[tuple[int, int]], by: int) -> Iterator[tuple[int, in
         yield from ((low, min(low + most, end)) for low in range(start, end, most))
 
 
-def _is_used_by_rows(kernel: Kernel, tensor: Tensor, fold: Fold) -> bool:
-    """Whether the kernel fills the tensor with a number, computes it, multiplies it, or takes it element by element."""
+def _is_used_by_rows(kernel: Kernel, tensor: Tensor, fold: Fold, values: Container[Tensor]) -> bool:
+    """Whether the kernel fills the tensor, computes it, multiplies it, sums it up, or takes it element by element."""
     if is_fill(kernel):
         return True
+    if isinstance(kernel.root, Reduction) and kernel.out in values:
+        return _is_summed(kernel, kernel.root, tensor, fold)
     if kernel.by_dma or not (kernel.root is None or isinstance(kernel.root, Contraction)):
         return False
     if isinstance(kernel.root, Contraction) and kernel.root.data is tensor and window_of(kernel.root) is None:
         return False
     return all(_is_element(kernel, load, fold) for load in kernel.operand_loads() if load.tensor is tensor)
+
+
+def _is_summed(kernel: Kernel, root: Reduction, tensor: Tensor, fold: Fold) -> bool:
+    """Whether the kernel sums all rows of each channel, and reads the tensor for nothing else."""
+    row, maps = sum_row(kernel), linear_indices(root.load.indices)
+    if row is None or maps is None or any(kernel.operand_loads()) or fold.pieces != ((0, tensor.shape[1]),):
+        return False
+    return maps[2].const == fold.first and row.extent == fold.rows and kernel.channel.extent == tensor.shape[1]
 
 
 def _is_element(kernel: Kernel, load: Load, fold: Fold) -> bool:
@@ -162,12 +194,12 @@ def _is_element(kernel: Kernel, load: Load, fold: Fold) -> bool:
     return maps[1].terms == {kernel.channel: 1} and (start, start + kernel.channel.extent) in fold.pieces
 
 
-def _lower(kernel: Kernel, by: dict[Tensor, int]) -> bool:
+def _lower(kernel: Kernel, by: dict[Tensor, int], values: Container[Tensor]) -> bool:
     """Makes folds smaller that the kernel can't work on; whether there were any."""
     before = [by.get(tensor, 1) for tensor in kernel.tensors]
     if is_fill(kernel):
         return False
-    operands = {kernel.out, *(load.tensor for load in kernel.operand_loads())}
+    operands = {kernel.out, *(load.tensor for load in kernel.operand_loads() if load.tensor not in values)}
     least = min(by.get(tensor, 1) for tensor in operands)
     window = window_of(kernel.root) if isinstance(kernel.root, Contraction) else None
     if not has_plain_constants(kernel, row_of(kernel)) or (window is not None and window.row is not row_of(kernel)):
