@@ -4,7 +4,7 @@ The references are NumPy's and ml_dtypes' conversions. What those leave open is 
 range take the low bits in up to 16 bits and saturate in more, and of NaN only that it stays one is compared.
 """
 
-from functools import cache
+from functools import lru_cache
 from itertools import permutations
 from typing import Any
 
@@ -25,7 +25,7 @@ _LARGEST_INT32 = 2**31 - 128  # that float32 holds
 _PAIRS = list(permutations(DTYPES, 2))
 
 
-@cache
+@lru_cache(maxsize=1)  # an executor has the memory of a core
 def _converter(source: str, target: str) -> Any:
     """An executor of `source` to `target`, all of it on the core and compiled without any other rounding."""
     x = relax.Var("x", relax.TensorType(_SHAPE, source))
