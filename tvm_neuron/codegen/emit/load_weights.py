@@ -14,6 +14,7 @@ from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.tiling import segments
 
 GOOD_ROW_BYTES = 4096  # of one partition: AWS says a DMA does well from 2 KiB and is saturated at 4
+_REST_BYTES = 256  # what is no longer keeps the engines of DMA longer by itself than behind a row of any length
 _ONCE_SHARE = 4  # 1 / this of the ring, for a group of weights that are needed once
 Placed = tuple[WeightTile, int]  # and the byte of each partition at which it lies
 
@@ -51,7 +52,8 @@ def _together(group: Sequence[WeightTile]) -> list[list[WeightTile]]:
     for tile in group:
         last = found[-1] if found else []
         length = sum(part.bytes_per_partition for part in [*last, tile])
-        if last and last[0].packed.shape[1] == tile.packed.shape[1] and length <= GOOD_ROW_BYTES:
+        is_rest = len(last) == 1 and last[0].run[2] == 1 and tile.bytes_per_partition <= _REST_BYTES
+        if last and last[0].packed.shape[1] == tile.packed.shape[1] and (is_rest or length <= GOOD_ROW_BYTES):
             last.append(tile)
         else:
             found.append([tile])
