@@ -13,6 +13,7 @@ from tvm_neuron.codegen.emit.diagonals import Diagonals, diagonals, load_diagona
 from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
 from tvm_neuron.codegen.emit.load_weights import Placed, group_bytes, load_group
 from tvm_neuron.codegen.emit.nests import nests
+from tvm_neuron.codegen.emit.pool_share import Share, emit_share, pool_share
 from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.codegen.emit.tile_end import TileEnd
 from tvm_neuron.codegen.emit.weight_tiles import (
@@ -52,6 +53,10 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
     if held is not None:
         _emit_group(emitter, kernel, held)
         return
+    share = pool_share(emitter, kernel, channels, data_first)
+    if share is not None:
+        _emit_shared(emitter, kernel, share, data_first)
+        return
     tiles = weight_tiles(kernel, channels, data_first, emitter.device)
     if emitter.is_staged(kernel):
         tiles = in_order(tiles)
@@ -71,6 +76,20 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
         if not every:
             builder.weights.hold(key, made.at, made.bytes_per_partition, made)
         _emit_diagonals(emitter, kernel, made)
+
+
+def _emit_shared(emitter: Emitter, kernel: Kernel, share: Share, data_first: int) -> None:
+    """What is left to the array, in other banks than what POOL adds up meanwhile."""
+    builder, root = emitter.builder, kernel.root
+    assert isinstance(root, Contraction)
+    builder.psum_banks_taken = len(share.taken)
+    for channels, region in share.left:
+        tiles = weight_tiles(kernel, channels, data_first, emitter.device)
+        for group in groups(tiles, group_bytes(emitter, kernel, tiles), kernel):
+            for tile, at in load_group(emitter, group, kernel, root.dtype, builder.weights):
+                _Run(emitter, kernel, tile, at).emit(region)
+    builder.psum_banks_taken = 0
+    emit_share(emitter, kernel, share)
 
 
 def _emit_group(emitter: Emitter, kernel: Kernel, loaded: list[Placed]) -> None:
