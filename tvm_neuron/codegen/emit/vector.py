@@ -13,13 +13,15 @@ from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.codegen.emit.taken import innermost, most_bytes_taken
 from tvm_neuron.codegen.emit.tile_end import TileEnd
 from tvm_neuron.hw import Device
-from tvm_neuron.isa import TensorReduce
+from tvm_neuron.isa import TensorReduce, Tile
+from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.isa.tile import MAX_FREE_DIMS
 from tvm_neuron.schedule.expr import Axis, axes_of
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction, is_read_backward
 from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, contiguous, runs, segments, tile_sizes
 
+_MOST_PARTS = 256  # of a reduction
 MAX_TILE_ELEMS = 512  # as many as a PSUM bank holds, so that all temporaries have one size
 
 
@@ -97,12 +99,34 @@ def _emit_reduction(
     free = len(kernel.free)
     shape_of = Squeeze([replace(source, dims=source.dims[:free]), *end.patterns])
     source = replace(source, dims=shape_of.dims(source.dims[:free]) + source.dims[free:])
+    axes, counts = len(root.axes), [spans[axis].size for axis in kernel.free]
+    parts = [] if kernel.free else _parts(source, axes)
+    slot = Scratch(emitter.builder.reduced, aligned(4 * prod(counts)) + aligned(4 * len(parts)), loops)
     if kernel.expr is ROOT:
         result = shape_of(end.out)
     else:
-        counts = [spans[axis].size for axis in kernel.free]
-        slot = Scratch(emitter.builder.reduced, aligned(4 * prod(counts)), loops)
         result = slot.tile(spans[kernel.channel].size, shape_of.dims(contiguous(counts)))
-    emitter.builder.emit(TensorReduce(result=result, source=source, op=root.combine, axes=len(root.axes)))
+    if parts:
+        source = slot.tile(source.partitions, ((1, len(parts)),))
+        for number, part in enumerate(parts):
+            place = replace(source, offset=source.offset.plus(4 * number), dims=((1, 1),))
+            emitter.builder.emit(TensorReduce(result=place, source=part, op=root.combine, axes=axes))
+        axes = 1
+    emitter.builder.emit(TensorReduce(result=result, source=source, op=root.combine, axes=axes))
     if kernel.expr is not ROOT:
         end.finish(shape_of, result, loops)
+
+
+def _parts(source: Tile, axes: int) -> list[Tile]:
+    """A long reduction to one value as some along its outermost axis, each of which starts when its part is written."""
+    (step, count), *inner = source.dims[-axes:]
+    size = max(1, MAX_TILE_ELEMS // prod(n for _, n in inner), -(-count // _MOST_PARTS))
+    if source.free_elems <= MAX_TILE_ELEMS or count <= size:
+        return []
+    return [
+        replace(
+            source, offset=source.offset.plus(start * step * size_bytes(source.dtype)),
+            dims=(*source.dims[:-axes], (step, min(size, count - start)), *inner),
+        )
+        for start in range(0, count, size)
+    ]  # fmt: skip
