@@ -34,6 +34,11 @@ def box(maps: Sequence[Linear], region: Region) -> Box:
     return tuple(origin), tuple(shape)
 
 
+def overlaps(a: Box, b: Box) -> bool:
+    """Whether both have an element in common."""
+    return all(p < q + m and q < p + n for p, n, q, m in zip(*a, *b, strict=True))
+
+
 def joined(boxes: Sequence[Box]) -> Box:
     """The smallest box around some boxes."""
     origin = tuple(min(b[0][d] for b in boxes) for d in range(len(boxes[0][0])))

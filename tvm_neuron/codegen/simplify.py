@@ -6,6 +6,7 @@ from dataclasses import replace
 from tvm_neuron.codegen.kernels.affine import fold_scale
 from tvm_neuron.codegen.kernels.bounce import bounce_through_dram
 from tvm_neuron.codegen.kernels.exact_constants import keep_bits
+from tvm_neuron.codegen.kernels.fill_first import fill_first
 from tvm_neuron.codegen.kernels.fold_rows import fold_rows
 from tvm_neuron.codegen.kernels.functions import use_functions
 from tvm_neuron.codegen.kernels.fuse import fuse
@@ -91,7 +92,7 @@ def make_kernels(
     kernels = split_depth(kernels, partition_of, device, ring)
     kernels = bounce_through_dram(kernels, partition_of)
     kernels = separate_operands(kernels, partition_of, precisions)
-    return start_early(kernels, partition_of), partition_of
+    return fill_first(start_early(kernels, partition_of)), partition_of
 
 
 def _simplified(kernel: Kernel) -> Kernel:

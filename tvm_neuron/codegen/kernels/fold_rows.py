@@ -24,6 +24,7 @@ from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 
 _NONE = Fold(1, 0, 0, ())
+_LOAD_SHARE = 0.5  # of the time that further weights take: memory lets some come while engines work
 
 
 def fold_rows(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> list[Kernel]:
@@ -96,7 +97,7 @@ def _time_ps(kernels: Sequence[Kernel], device: Device) -> int:
     """Of all kernels, each as long as the engine that it keeps longest; and what loads weights that repeat."""
     busy = sum(max(work_of(kernel, device).values()) for kernel in kernels)
     repeated = (k for k in kernels if isinstance(k.root, Contraction) and k.root.repeats > 1 and k.root.has_zeros)
-    return busy + sum(load_ps(kernel, device) for kernel in repeated)
+    return busy + int(_LOAD_SHARE * sum(load_ps(kernel, device) for kernel in repeated))
 
 
 def _folded(tensor: Tensor, fold: Fold) -> Tensor:

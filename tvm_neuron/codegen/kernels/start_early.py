@@ -6,7 +6,7 @@ come before it, so that the PE array, which needs them all, waits for little.
 
 from collections.abc import Mapping
 
-from tvm_neuron.allocation.regions import Box, box, source_maps, whole
+from tvm_neuron.allocation.regions import Box, box, overlaps, source_maps, whole
 from tvm_neuron.codegen.kernels.channels import channels_of, has_plain_constants
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.tensor import Tensor
@@ -47,7 +47,7 @@ def _can_be_cut(kernel: Kernel, partition_of: Mapping[Tensor, int]) -> bool:
 def _writes_alone(kernel: Kernel, writers: _Writers) -> bool:
     """Whether no other kernel writes the same elements; a border is written by others."""
     here = box(kernel.out_maps, whole(kernel))
-    return sum(_overlap(here, there) for _, there in writers[kernel.out]) == 1
+    return sum(overlaps(here, there) for _, there in writers[kernel.out]) == 1
 
 
 def _early(kernel: Kernel, number: int, partition_of: Mapping[Tensor, int], writers: _Writers) -> tuple[int, int]:
@@ -66,10 +66,6 @@ def _ready(kernel: Kernel, number: int, partition_of: Mapping[Tensor, int], writ
     for tensor in dict.fromkeys(kernel.sources()):
         for maps in source_maps(kernel, tensor, partition_of[tensor]):
             here = box(maps, whole(kernel))
-            places = [place for place, there in writers.get(tensor, ()) if place < number and _overlap(here, there)]
+            places = [place for place, there in writers.get(tensor, ()) if place < number and overlaps(here, there)]
             found = max(found, *places, -1)
     return found
-
-
-def _overlap(a: Box, b: Box) -> bool:
-    return all(p < q + m and q < p + n for p, n, q, m in zip(*a, *b, strict=True))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tvm_neuron.allocation.regions import Box, box, source_maps, whole
+from tvm_neuron.allocation.regions import Box, box, overlaps, source_maps, whole
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -34,9 +34,9 @@ def find_dependences(parts: Sequence[Part], partition_of: Mapping[Tensor, int]) 
         reads = [(t, here) for t in dict.fromkeys(kernel.sources()) for here in _reads(kernel, t, partition_of[t])]
         out = box(kernel.out_maps, region)
         for tensor, here in reads:
-            found |= {maker: None for there, maker in written.get(tensor, ()) if _overlap(there, here)}
+            found |= {maker: None for there, maker in written.get(tensor, ()) if overlaps(there, here)}
         for accesses in (read, written):
-            found |= {other: None for there, other in accesses.get(kernel.out, ()) if _overlap(there, out)}
+            found |= {other: None for there, other in accesses.get(kernel.out, ()) if overlaps(there, out)}
         part.after = list(found)
         for tensor, here in reads:
             read.setdefault(tensor, []).append((here, part))
@@ -49,8 +49,3 @@ def _reads(kernel: Kernel, tensor: Tensor, partition_dim: int) -> list[Box]:
     if not all(every) or not every:
         return [((0,) * len(tensor.shape), tensor.shape)]
     return [box(maps, whole(kernel)) for maps in every]
-
-
-def _overlap(a: Box, b: Box) -> bool:
-    sides = zip(a[0], a[1], b[0], b[1], strict=True)
-    return all(low < first + count and first < low + size for low, size, first, count in sides)
