@@ -8,6 +8,7 @@ import pytest
 from onnx import helper
 
 from tests.codegen.graphs import graph_of
+from tests.codegen.interpreter import run_graph, run_kernels
 from tests.models.agreement import Case, random_inputs, relative_error
 from tests.onnx_models import make_model
 from tests.stages.networks import compile_model, run
@@ -90,3 +91,16 @@ def test_images_that_run_in_tiles_of_rows_have_the_columns_of_a_small_window_pac
     assert isinstance(root, Contraction)
     assert root.weights.shape == (27, 24)
     assert len(root.maps) == 4, "rows are a dimension of their own, to be cut"
+
+
+def test_packed_rows_are_copied_on_where_the_array_is_the_bottleneck() -> None:
+    """Of images that run in tiles: 7x7 over 21 rows takes two matmuls, not seven. POOL makes three copies."""
+    device = replace(load_device("inf1"), sbuf_bytes_per_partition=16 << 10, pool_clock_hz=10**10)
+    graph = graph_of(_model((7, 7), 2, 3, size=64))
+    kernels, partition_of = make_kernels(graph, load_rules(), device)
+    (root,) = (kernel.root for kernel in kernels if isinstance(kernel.root, Contraction))
+    assert root.weights.shape == (128, 2, 24)
+    x = {"x": np.random.default_rng(1).standard_normal((1, 3, 64, 68))}
+    (y,) = graph.outputs
+    found, wanted = run_kernels(kernels, partition_of, graph, x)[y], run_graph(graph, x)[y]
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)  # float64 both times

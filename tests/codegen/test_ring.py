@@ -28,3 +28,11 @@ def test_it_never_takes_memory_above_its_own() -> None:
     ring = Ring(8 * UNIT, 2 * UNIT)
     ring.extend(9 * UNIT)
     assert {ring.take(UNIT) for _ in range(8)} == {8 * UNIT, 9 * UNIT}
+
+
+def test_what_is_pinned_is_never_handed_out_again() -> None:
+    ring = Ring(8 * UNIT, 32 * UNIT)
+    pinned = ring.pin(2 * UNIT)
+    assert pinned == 38 * UNIT
+    assert {ring.take(UNIT) for _ in range(64)} == {at * UNIT for at in range(8, 38)}
+    assert ring.pin(UNIT) is None  # a sixteenth of it is

@@ -1,7 +1,7 @@
 """emit_stage: the kernels of one core as instructions."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from types import NoneType
@@ -61,7 +61,7 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
         Ring(weights_at, device.sbuf_bytes_per_partition - weights_at),
     )  # fmt: skip
     dram, images = _dram_tensors(stage, room, builder)
-    emitter = Emitter(builder, room.plan, device, dram, room.keeps, images=images, shared=_shared(stage))
+    emitter = Emitter(builder, room.plan, device, dram, room.keeps, images=images, uses=_uses(stage))
     ends = [0]
     arrivals, departures = _transfers(stage, room)
     for number, kernel in enumerate(stage.kernels):
@@ -89,10 +89,9 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     return Emitted(builder, program, (*once, *builder.prologue), nodes)
 
 
-def _shared(stage: Stage) -> frozenset[int]:
-    """The weights by which several kernels multiply, by identity."""
-    count = Counter(id(k.root.weights) for k in stage.kernels if isinstance(k.root, Contraction))
-    return frozenset(weights for weights, kernels in count.items() if kernels > 1)
+def _uses(stage: Stage) -> Mapping[int, int]:
+    """How many kernels multiply by each of the weights, by identity."""
+    return Counter(id(k.root.weights) for k in stage.kernels if isinstance(k.root, Contraction))
 
 
 def _transfer(emitter: Emitter, tensor: Tensor, is_load: bool) -> None:

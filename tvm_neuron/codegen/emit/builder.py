@@ -19,6 +19,9 @@ from tvm_neuron.program import DramTensor, Loop, Node, Origin
 Loops = Sequence[tuple[int, int]]  # (depth, count) of the loops around an instruction that tell tiles apart
 
 
+_PINNED_SHARE = 16  # 1 / this of a ring at most stays with what is needed again and again
+
+
 class Ring:
     """A part of SBUF that is handed out in order and again from its start; the waits keep users apart."""
 
@@ -29,6 +32,7 @@ class Ring:
         self.used = 0  # bytes that were ever handed out, of those it began with
         self._begin = self._coming = base
         self._given = self._since = 0  # bytes, again and again; and when what is coming was free
+        self._least, self._pinned = capacity, 0
         self._held: dict[Hashable, tuple[int, int, Any]] = {}
 
     def take(self, size: int) -> int:
@@ -44,6 +48,17 @@ class Ring:
         self.used = max(self.used, end - self._begin)
         self._held = {key: held for key, held in self._held.items() if held[1] <= first or end <= held[0]}
         return first
+
+    def pin(self, size: int) -> int | None:
+        """Offset of `size` bytes that are never handed out again; None if that took much of the ring from others."""
+        if self._pinned + size > self._least // _PINNED_SHARE:
+            return None
+        self._pinned += aligned(size)
+        self.capacity -= aligned(size)
+        at = self.base + self.capacity
+        self._held = {key: held for key, held in self._held.items() if held[1] <= at}
+        self.used = max(self.used, at + size - self._begin)
+        return at
 
     def extend(self, base: int) -> None:
         """Takes the memory from `base` to where it begins, which nothing else uses from now on.

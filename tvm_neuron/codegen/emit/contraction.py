@@ -66,9 +66,10 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
     most = group_bytes(emitter, kernel, rest)
     every += [] if blocks else [(group, builder.weights) for group in groups(rest, most, kernel)]
     for group, ring in every:
+        is_held = len(every) == 1 and ring is builder.weights
         with builder.loading_once() if ring is builder.resident else nullcontext():
-            loaded = load_group(emitter, group, kernel, root.dtype, ring)
-        if len(every) == 1 and ring is builder.weights:
+            loaded = load_group(emitter, group, kernel, root.dtype, ring, is_held)
+        if is_held:
             ring.hold(key, loaded[0][1], sum(tile.bytes_per_partition for tile in group), loaded)
         _emit_group(emitter, kernel, loaded)
     if blocks:

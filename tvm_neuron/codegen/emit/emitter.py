@@ -48,8 +48,9 @@ class Emitter:
     dram: dict[Tensor, InDram]
     keeps: Mapping[Kernel, int] = field(default_factory=dict)
     first: int | None = None  # the first operator of which weights are on their way
+    has_others: bool = False  # whether weights of another one are, too
     images: Mapping[Tensor, int] = field(default_factory=dict)
-    shared: Container[int] = frozenset()  # weights by which several kernels multiply, by identity
+    uses: Mapping[int, int] = field(default_factory=dict)  # how many kernels multiply by weights, by their identity
     _staged: dict[Tensor, OnChip] = field(default_factory=dict)
     positions: dict[Tensor, OnChip] = field(default_factory=dict)  # constants of the current kernel, see `positions`
 
@@ -59,7 +60,8 @@ class Emitter:
         A transfer that has to wait for anything would queue behind all weights that the ring has room for. Where these
         take long, all for the first operator share their queue, so that weights of others wait for them.
         """
-        is_early = self.first is None or (self.first == self.builder.origin and self._is_ring_slow())
+        is_first = self.first == self.builder.origin and not self.has_others
+        is_early = self.first is None or (is_first and self._is_ring_slow())
         return WEIGHTS_QUEUE if is_early else usual
 
     def _is_ring_slow(self) -> bool:
@@ -68,10 +70,15 @@ class Emitter:
         ring_bytes = self.builder.weights.capacity * device.partitions
         return ring_bytes * 10**9 > MANY_STARTS * device.dma_start_ns * device.dram_bytes_per_second
 
+    def times_used(self, weights: NDArray[Any]) -> int:
+        """How many kernels multiply by them."""
+        return self.uses.get(id(weights), 1)
+
     def begin_weights(self) -> None:
         """From here on, weights of the current operator are on their way."""
         if self.first is None:
             self.first = self.builder.origin
+        self.has_others |= self.first != self.builder.origin
 
     def storage(self, tensor: Tensor) -> Storage:
         """Where the tensor can be reached now: staged, resident, or in DRAM; constants that are moved as weights."""

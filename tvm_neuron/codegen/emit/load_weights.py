@@ -16,6 +16,7 @@ from tvm_neuron.schedule.tiling import segments
 GOOD_ROW_BYTES = 4096  # of one partition: AWS says a DMA does well from 2 KiB and is saturated at 4
 _REST_BYTES = 256  # what is no longer keeps the engines of DMA longer by itself than behind a row of any length
 _ONCE_SHARE = 4  # 1 / this of the ring, for a group of weights that are needed once
+_OFTEN = 16  # kernels that multiply by the same weights
 Placed = tuple[WeightTile, int]  # and the byte of each partition at which it lies
 
 
@@ -26,17 +27,25 @@ def group_bytes(emitter: Emitter, kernel: Kernel, tiles: Sequence[WeightTile]) -
     """
     capacity, root = emitter.builder.weights.capacity, kernel.root
     assert isinstance(root, Contraction)
-    if id(root.weights) in emitter.shared or emitter.is_staged(kernel):
+    if emitter.times_used(root.weights) > 1 or emitter.is_staged(kernel):
         return capacity
     least = max((row_bytes(tile, root.dtype) for tile in tiles), default=0)
     return min(capacity, max(capacity // _ONCE_SHARE, least))
 
 
 def load_group(
-    emitter: Emitter, group: Sequence[WeightTile], kernel: Kernel, dtype: str, ring: Ring
+    emitter: Emitter, group: Sequence[WeightTile], kernel: Kernel, dtype: str, ring: Ring, is_held: bool = False
 ) -> list[Placed]:
-    """Each tile with its place; the group takes one piece of the ring, since all of it is needed at once."""
-    at = ring.take(sum(tile.bytes_per_partition for tile in group))
+    """Each tile with its place; the group takes one piece of the ring, since all of it is needed at once.
+
+    What `is_held` for further kernels stays for good where these are many and it takes little: weights that come into
+    its place would wait for the last of them.
+    """
+    size = sum(tile.bytes_per_partition for tile in group)
+    assert isinstance(kernel.root, Contraction)
+    is_often = is_held and emitter.times_used(kernel.root.weights) >= _OFTEN
+    pinned = ring.pin(size) if is_often else None
+    at = ring.take(size) if pinned is None else pinned
     placed: list[Placed] = []
     for tiles in _together(group):
         _load(emitter, _joined(tiles) if len(tiles) > 1 else tiles[0], at, kernel, dtype)

@@ -56,7 +56,7 @@ def pool_share(emitter: Emitter, kernel: Kernel, channels: Sequence[Segment], da
     strips = emitter.plan.strips[kernel]
     if not root.has_zeros or root.side or is_made(root, device) or len(strips) > 1 or not kernel.free:
         return None
-    if emitter.is_staged(kernel) or id(root.weights) in emitter.shared or emitter.keeps.get(kernel, 0):
+    if emitter.is_staged(kernel) or emitter.times_used(root.weights) > 1 or emitter.keeps.get(kernel, 0):
         return None
     if work_of(kernel, device)["pool"]:
         return None

@@ -89,18 +89,21 @@ def _touches(kernel: Kernel, tensors: Mapping[Tensor, Rows]) -> bool:
 def _readers(
     kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int], device: Device
 ) -> list[list[tuple[Kernel, _Window]]]:
-    """The kernels with the same window over the same data, once these are complete."""
+    """The kernels with the same window over the same data, once these are complete.
+
+    What DMA brings comes last: it was laid out on its way (see `pack`), so that copies gain least.
+    """
+    brought = {kernel.out for kernel in kernels if kernel.by_dma}
     written = {kernel.out: step for step, kernel in enumerate(kernels)}
-    brought = {kernel.out for kernel in kernels if kernel.by_dma}  # which is laid out on its way, see `pack`
     found: dict[Tensor, list[tuple[Kernel, _Window]]] = {}
     for step, kernel in enumerate(kernels):
         window = _window(kernel, partition_of, device)
-        if window is None or window.root.data in brought or written.get(window.root.data, step) >= step:
+        if window is None or written.get(window.root.data, step) >= step:
             continue
         readers = found.setdefault(window.root.data, [])
         if not readers or readers[0][1].copied == window.copied:
             readers.append((kernel, window))
-    return list(found.values())
+    return [found[data] for data in sorted(found, key=lambda data: data in brought)]
 
 
 def _window(kernel: Kernel, partition_of: Mapping[Tensor, int], device: Device) -> _Window | None:

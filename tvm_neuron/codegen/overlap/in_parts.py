@@ -24,10 +24,10 @@ def in_parts(
     Those without an axis of the batch come once, in the first turn or, those in `last`, in the last one.
     """
     partition_of, dtypes = dict(stage.partition_of), dict(stage.dtypes)
-    alone = _cut_tensors(stage, axes)
+    alone = cut_tensors(stage.kernels, axes, stage.partition_of)
     held: dict[int, dict[Tensor, Rows]] = {}
     for low in range(0, batch, size):
-        held[low] = {t: Rows(_part(t, low, min(size, batch - low)), 0, low) for t in alone}
+        held[low] = {t: Rows(part_of(t, low, min(size, batch - low)), 0, low) for t in alone}
         partition_of |= {rows.tensor: partition_of[tensor] for tensor, rows in held[low].items()}
         dtypes |= {rows.tensor: dtypes[tensor] for tensor, rows in held[low].items()}
     parts: list[Part] = []
@@ -58,9 +58,14 @@ def after_turns(kernels: Sequence[Kernel], axes: Mapping[Kernel, Axis]) -> set[K
 
 
 def batch_axis(kernel: Kernel, batch: int) -> Axis | None:
+    """The free axis that runs over the first dimension of what an engine makes."""
+    return None if kernel.by_dma else first_axis(kernel, batch)
+
+
+def first_axis(kernel: Kernel, batch: int) -> Axis | None:
     """The free axis that runs over the first dimension of what the kernel makes."""
     first = kernel.out_maps[0] if kernel.out_maps else None
-    if kernel.by_dma or first is None or first.const or len(first.terms) != 1:
+    if first is None or first.const or len(first.terms) != 1:
         return None
     ((axis, step),) = first.terms.items()
     if isinstance(kernel.root, Transposition) and kernel.root.row is axis:
@@ -69,20 +74,23 @@ def batch_axis(kernel: Kernel, batch: int) -> Axis | None:
     return axis if axis in kernel.free and axis.extent == batch and step == 1 and not elsewhere else None
 
 
-def _cut_tensors(stage: Stage, axes: Mapping[Kernel, Axis]) -> list[Tensor]:
+def cut_tensors(
+    kernels: Sequence[Kernel], axes: Mapping[Kernel, Axis], partition_of: Mapping[Tensor, int]
+) -> list[Tensor]:
     """Tensors of which every kernel that makes or reads them works on its own part of the batch."""
     whole: dict[Tensor, bool] = {}
-    for kernel in stage.kernels:
+    for kernel in kernels:
         own = axes.get(kernel)
         for tensor in kernel.tensors:
-            every = source_maps(kernel, tensor, stage.partition_of[tensor])
+            every = source_maps(kernel, tensor, partition_of[tensor])
             every += [kernel.out_maps] if tensor is kernel.out else []
             here = own is not None and all(m and m[0].const == 0 and m[0].terms == {own: 1} for m in every)
             whole[tensor] = whole.get(tensor, False) or not here
-    return [t for t, is_whole in whole.items() if not is_whole and t.kind == "temp" and stage.partition_of[t]]
+    return [t for t, is_whole in whole.items() if not is_whole and t.kind == "temp" and partition_of[t]]
 
 
-def _part(tensor: Tensor, low: int, count: int) -> Tensor:
+def part_of(tensor: Tensor, low: int, count: int) -> Tensor:
+    """A tensor for some images of another one."""
     return Tensor(f"{tensor.name}.batch{low}", (count, *tensor.shape[1:]), tensor.dtype, tensor.kind)
 
 

@@ -77,13 +77,13 @@ def _brought(
     kernels: Sequence[Kernel], made: set[Tensor], results: Set[Tensor], dims: Mapping[Tensor, int],
     in_dram: set[Tensor],
 ) -> frozenset[Tensor]:  # fmt: skip
-    """Tensors in DRAM that engines read, and those that only DMA and fills make from there for the group alone."""
+    """Tensors in DRAM that engines read, and those that DMA, fills and copies of themselves make from there alone."""
     read = {t for k in kernels if not k.by_dma for t in k.sources()}
     found = {t for t in read if t in in_dram and t not in made and t in dims}
     for tensor in made - results:
         writers = [k for k in kernels if k.out is tensor]
         sources = {t for k in writers for t in k.sources()} - {tensor}
-        if sources and sources <= in_dram - made and all(k.by_dma or not any(k.sources()) for k in writers):
+        if sources and sources <= in_dram - made and all(k.by_dma or {tensor}.issuperset(k.sources()) for k in writers):
             found.add(tensor)
     return frozenset(found)
 

@@ -13,6 +13,7 @@ from tvm_neuron.codegen.tiles.ahead import Ahead
 from tvm_neuron.codegen.tiles.group import group_of, stationary_bytes
 from tvm_neuron.codegen.tiles.park import park
 from tvm_neuron.codegen.tiles.rows import Group
+from tvm_neuron.codegen.tiles.turns import Batch, in_turns
 from tvm_neuron.codegen.tiles.unroll import Unrolled, unroll
 from tvm_neuron.codegen.tiles.usage import NEAR, Usage, usage, worth_spilling
 from tvm_neuron.codegen.zones import Zones, divide
@@ -39,7 +40,7 @@ def tile_stage(stage: Stage, device: Device, share: float = 1.0) -> Stage:
         weights_share = max(stage.tuning.weights_share, LESS_FOR_WEIGHTS)
         stage = replace(stage, tuning=replace(stage.tuning, weights_share=weights_share))
         ring, zones = _division(stage, device)
-    tiling = _Tiling(stage, int(share * zones.tensors_bytes), ring)
+    tiling = _Tiling(stage, int(share * zones.tensors_bytes), ring, device)
     tiling.run()
     return replace(
         stage, kernels=tiling.kernels, partition_of=tiling.partition_of, dtypes=tiling.dtypes,
@@ -63,7 +64,8 @@ def _division(stage: Stage, device: Device) -> tuple[int, Zones]:
 
 
 class _Tiling:
-    def __init__(self, stage: Stage, capacity: int, weights_capacity: int) -> None:
+    def __init__(self, stage: Stage, capacity: int, weights_capacity: int, device: Device) -> None:
+        self.device = device
         self.kernels = stage.kernels
         self.partition_of, self.dtypes = dict(stage.partition_of), dict(stage.dtypes)
         self.capacity, self.weights_capacity = capacity, weights_capacity
@@ -94,11 +96,14 @@ class _Tiling:
         """Tiles the kernels around `step`: by images, by rows, or by rows of each image; where to go on."""
         ranges = list(self._ranges(step, at, now))
         by_crossing = sorted(ranges, key=lambda found: now.crossing[found[1]])
-        for find, order in ((self._images, ranges), (self._single_images, by_crossing), (self._rows, ranges)):
+        finders = (self._images, self._turns, self._single_images, self._rows)
+        for find in finders:
+            order = by_crossing if find == self._single_images else ranges
             for first, end, spilled in order:
                 found = find(first, end, now, self.in_dram | spilled)
                 if found is not None:
-                    after = self._put(first, end, found, spilled)
+                    stop = self._last_use(first, end, now) if find == self._turns else end
+                    after = self._put(first, stop, found, spilled)
                     return after - len(found.kernels) if find == self._single_images else after
         for first, end, spilled in self._through_dram(step, at, now):
             found = self._rows(first, end, now, self.in_dram | spilled)
@@ -168,6 +173,21 @@ class _Tiling:
     def _rows(self, first: int, end: int, now: Usage, in_dram: set[Tensor]) -> Unrolled | None:
         found = (self._unrolled(first, end, dim, now, in_dram) for dim in range(1, 4))
         return next((unrolled for unrolled in found if unrolled is not None), None)
+
+    def _last_use(self, first: int, end: int, now: Usage) -> int:
+        """The step after the last that reads what these kernels make."""
+        return 1 + max(now.life[kernel.out][1] for kernel in self.kernels[first:end])
+
+    def _turns(self, first: int, end: int, now: Usage, in_dram: set[Tensor]) -> Unrolled | None:
+        """A few images at a time, where the weights are too many to come for one image after the other."""
+        if self._weights_bytes(first, end) > MOST_LOADED_AGAIN * self.weights_capacity:
+            return None
+        stop, ring = self._last_use(first, end, now), self.weights_capacity // 2
+        after = {t for t, (_, last) in now.life.items() if last >= stop}
+        batch = Batch(self.kernels[first:stop], end - first, after, in_dram, self.partition_of, self.dtypes)
+        capacity = self.capacity + self.weights_capacity - ring
+        found = in_turns(batch, capacity, ring, self.device)
+        return next((turns for turns in found if self._peak(first, stop, turns, in_dram) <= capacity), None)
 
     def _single_images(self, first: int, end: int, now: Usage, in_dram: set[Tensor]) -> Unrolled | None:
         """One image after the other though they don't fit yet: each is then cut further. They load weights again."""

@@ -106,11 +106,12 @@ class _Unroll:
             if tensor not in self.writers:
                 self._copy(tensor, Rows(tensor, group.dims[tensor], 0), place, held.start, held.end, by_dma=True)
             for kernel in self.writers.get(tensor, ()):
-                self._restricted(kernel, tile, held)
+                if is_asked_for(kernel):
+                    self._restricted(kernel, tile, held)
 
     def _work(self, tile: int, kernels: Sequence[Kernel]) -> None:
         for kernel in kernels:
-            if kernel.out in self.group.brought:
+            if kernel.out in self.group.brought and is_asked_for(kernel):
                 continue
             held = self.rows[tile].get(kernel.out)
             if held is None or cut_of(kernel, self.group.dims[kernel.out], held.start, held.end) is None:
@@ -148,6 +149,8 @@ class _Unroll:
         """After the last kernel that writes a tensor: stores its rows, carries over those that are needed again."""
         tensor = kernel.out
         held = self.rows[tile].get(tensor)
+        if tensor in self.group.brought:
+            return
         if kernel is not self.writers[tensor][-1] or held is None or held.start == held.end or self._is_whole(tensor):
             return
         place = self.placed[tile].get(tensor)
@@ -202,3 +205,8 @@ class _Unroll:
         if tensor in self.origin:
             return self.origin[tensor]
         return next(kernel.origins[0] for kernel in self.group.kernels if tensor in kernel.sources())
+
+
+def is_asked_for(kernel: Kernel) -> bool:
+    """Whether it is of what is asked for ahead: engines that work on what has come would wait for it."""
+    return kernel.by_dma or not any(kernel.sources())
