@@ -18,7 +18,7 @@ from tvm_neuron.program.verify import verify
 from tvm_neuron.runtime import VERSION
 from tvm_neuron.sim import Timing, time_program
 
-_TILED_FROM = (1.0, 0.85)  # of the memory for tensors, from where on kernels run in tiles
+_TILED_FROM = (1.0, 0.93, 0.85)  # of the memory for tensors, from where on kernels run in tiles
 
 
 def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weights: bool) -> Neff:
@@ -63,7 +63,8 @@ def _placed(stage: Stage, device: Device, keep_weights: bool) -> tuple[Stage, Ro
     """The stage and its room: in parts of the batch that overlap if these fit, else in tiles where tensors don't.
 
     Tensors that would just fit may find no room side by side; kernels then run in tiles where they come near that.
-    Where tiles go through DRAM, they may not have to beside less for weights.
+    Or tensors would take memory that weights need. Where tiles go through DRAM, they may not have to beside less for
+    weights.
     """
     if keep_weights:
         return stage, place_stage(stage, device, keep_weights)
@@ -74,13 +75,20 @@ def _placed(stage: Stage, device: Device, keep_weights: bool) -> tuple[Stage, Ro
     for share in _TILED_FROM:
         tiled = tile_stage(stage, device, share)
         found.append((tiled, place_stage(tiled, device, keep_weights)))
-        if found[-1][1].plan.in_dram == tiled.in_dram():
+        is_enough = share < 1 or len(tiled.kernels) == len(stage.kernels) or not _lacking_bytes(*found[-1], device)
+        if is_enough and found[-1][1].plan.in_dram == tiled.in_dram():
             break
     less = with_less_for_weights(stage, device) if found[-1][0].spilled else None
     if less is not None:
         tiled = tile_stage(less, device)
         found.append((tiled, place_stage(tiled, device, keep_weights)))
-    return min(found, key=lambda pair: pair[1].plan.spilled_bytes)
+    return min(found, key=lambda pair: pair[1].plan.spilled_bytes + _lacking_bytes(pair[0], pair[1], device))
+
+
+def _lacking_bytes(stage: Stage, room: Room, device: Device) -> int:
+    """Of each partition, that tensors leave less for weights than tiles were cut for: these load weights again."""
+    left = device.sbuf_bytes_per_partition - room.zones.tensors_at - room.plan.extent_bytes
+    return max(0, stage.tuning.weights_bytes(device) - left)
 
 
 def time_stage(stage: Stage, device: Device) -> Timing:

@@ -128,7 +128,7 @@ class _Tiling:
             return first, end
         self.spilled.add(parked.stored)
         self.kernels = parked.kernels
-        for new in (parked.stored, parked.again):
+        for new in (parked.stored, parked.other):
             self.partition_of[new], self.dtypes[new] = self.partition_of[tensor], self.dtypes[tensor]
         return parked.first, parked.end
 
