@@ -1,4 +1,6 @@
-"""What moves one axis from the partitions to the free axes and another one back is transposed by the PE array."""
+"""What moves one axis from the partitions to the free axes and another one back (or a row) is transposed on PE."""
+
+from dataclasses import replace
 
 from tvm_neuron.schedule.expr import Axis, Load
 from tvm_neuron.schedule.graph import Block, linear_indices
@@ -28,9 +30,13 @@ class TranspositionRule:
         rows = [axis for axis, step in there.terms.items() if step == 1 and axis not in here.terms]
         if not here.terms and not here.const:  # all of it goes to one partition
             channels = [Axis("one", 1)]
+        comes_from_one = not there.terms and not there.const
+        if comes_from_one and any(axis in part.terms for part in maps for axis in channels):  # else DMA spreads it
+            rows = [Axis("one", 1)]
         if len(channels) != 1 or len(rows) != 1:
             return Refusal("it does not swap one axis on the partitions for another")
         (channel,), (row,) = channels, rows
         if not is_addressable(here, channel) or not is_addressable(there, row) or there.const % 128:
             return Refusal("its partitions are not stepped through as engines can")
-        return kernel_of(block, out_maps, channel, ROOT, Transposition(Operand(load.tensor, maps), row))
+        kernel = kernel_of(block, out_maps, channel, ROOT, Transposition(Operand(load.tensor, maps), row))
+        return kernel if row in kernel.free else replace(kernel, free=(row, *kernel.free))

@@ -88,6 +88,20 @@ def test_what_all_channels_share_is_brought_to_each_partition_once(mode: str) ->
     assert spread == [()]
 
 
+@pytest.mark.parametrize("depth", [1, 129, 1000])
+def test_a_single_row_comes_in_one_piece(depth: int) -> None:
+    """It lies on one partition, and the PE array puts it on all: DMA would do that number by number."""
+    rng = np.random.default_rng(depth)
+    weights = (rng.standard_normal((depth, 24)) / depth**0.5).astype(np.float32)
+    dense = helper.make_node("MatMul", ["x", "w"], ["y"])
+    made = compile_model(make_model([dense], {"x": (1, depth)}, ["y"], {"w": weights}))
+    x = rng.standard_normal((1, depth)).astype(np.float32)
+    np.testing.assert_allclose(run(made, {"x": x}, "strict")["y"], x @ weights, rtol=0.05, atol=0.02)
+    sources = [i.source for _, i in made.program.instructions() if isinstance(i, DmaCopy)]
+    inputs = [s for s in sources if isinstance(s, DramTile) and made.program.tensors[s.tensor].kind == "input"]
+    assert [source.shape for source in inputs] == [(1, depth)]
+
+
 def test_a_dense_layer_on_one_token_sums_over_all_partitions() -> None:
     """Tokens lie on the partitions for the norm; the one that is read would keep a single row of the PE array busy."""
     nodes = [

@@ -195,7 +195,7 @@ def _dim_in_rows(tensor: Tensor) -> int:
     Integers are left alone: they are positions mostly, and the PE array does not transpose them. So are long rows,
     which would fill their partitions.
     """
-    is_short = len(tensor.shape) == 2 and tensor.shape[0] > 1 and tensor.shape[1] <= _FEW
+    is_short = len(tensor.shape) == 2 and tensor.shape[1] <= _FEW
     if is_short and tensor.dtype.startswith(("float", "bfloat")):
         return 0
     return min(1, max(len(tensor.shape) - 1, 0))
