@@ -5,6 +5,8 @@ import pytest
 from onnx import helper
 
 from tests.codegen.test_products import run_on_core
+from tests.onnx_models import make_model
+from tests.stages.networks import compile_model
 
 _NUMPY = {"ReduceMax": np.max, "ReduceMin": np.min, "ReduceProd": np.prod}
 
@@ -54,3 +56,15 @@ def test_integers() -> None:
         helper.make_node("Cast", ["e"], ["y"], name="back", to=1),
     ]
     np.testing.assert_array_equal(run_on_core(nodes, {"x": x}, {}), x == x.max())
+
+
+@pytest.mark.parametrize(("elems", "through_dram"), [(1000, False), (2048, False), (4096, True)])
+def test_few_elements_stay_on_one_partition(elems: int, through_dram: bool) -> None:
+    """To bring them to others through DRAM takes two transfers, 2.6 us to start these alone."""
+    nodes = [
+        helper.make_node("Abs", ["x"], ["a"]),
+        helper.make_node("ReduceMax", ["a"], ["r"], keepdims=1),
+        helper.make_node("Mul", ["r", "a"], ["y"]),
+    ]
+    compiled = compile_model(make_model(nodes, {"x": (1, elems)}, ["y"], {}), "neuron/inf2")
+    assert any(tensor.kind == "scratch" for tensor in compiled.program.tensors) == through_dram

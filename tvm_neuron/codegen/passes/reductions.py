@@ -14,6 +14,7 @@ from tvm_neuron.schedule.roles import data_factor, is_constant_contraction, prod
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
 
+_LONG = 2048  # elements: up to there one partition is done before they could be brought to others through DRAM
 _MOST_AXES = 3  # that an access pattern has room for, see the rule
 
 
@@ -41,7 +42,7 @@ def _is_over_everything(block: Block) -> bool:
     if not block.combine or not isinstance(block.expr, Load) or block.expr.tensor.value is not None:
         return False
     long = [axis for axis in block.axes if axis.extent > 1]
-    is_long = block.combine != "add" and prod(axis.extent for axis in long) > PARTITIONS
+    is_long = block.combine != "add" and prod(axis.extent for axis in long) > _LONG
     is_large = len(long) > _MOST_AXES or is_long
     return is_large and all(axis.is_reduction for axis in long)
 
