@@ -62,6 +62,23 @@ def test_an_engine_waits_for_its_own_result() -> None:
     assert list(timing[1].stalls_ps["pool"]) == ["own result"]
 
 
+def test_a_part_of_its_own_result_is_waited_for_too() -> None:
+    wrote = TensorCopy(sbuf(64), sbuf(0))
+    behind = sbuf(64 + 3 * 2, 1)  # the last of the four values written
+    reads = [time_program(program(wrote, TensorCopy(sbuf(128, 1), tile)), DEVICE) for tile in (behind, sbuf(72, 1))]
+    assert list(reads[0].stalls_ps["pool"]) == ["own result"]
+    assert reads[1].stalls_ps == {}
+
+
+def test_a_loop_waits_for_its_own_result_from_the_second_iteration_on() -> None:
+    summed = TensorTensor(sbuf(64), sbuf(64), sbuf(0), "add")
+    stalls = {count: time_program(program(Loop(count, (summed,))), DEVICE).stalls_ps for count in (1, 2, 5)}
+    assert stalls[1] == {}
+    assert stalls[5]["pool"]["own result"] == 4 * stalls[2]["pool"]["own result"]
+    moving = sbuf(affine(64, ((0, 64),)))
+    assert time_program(program(Loop(5, (TensorTensor(moving, moving, sbuf(0), "add"),))), DEVICE).stalls_ps == {}
+
+
 def test_transfers_share_the_bandwidth_and_overlap_their_start() -> None:
     one = time_program(program(DmaCopy(sbuf(0, 32), dram(0), 0)), DEVICE).total_ps
     assert one == (DEVICE.dma_start_ns + DMA.busy_cycles) * NS

@@ -15,16 +15,16 @@ of them: that one is next.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import Device
-from tvm_neuron.isa import QUEUES, Cost, Instruction
-from tvm_neuron.program import Loop, Node, Program
+from tvm_neuron.isa import QUEUES, Cost
+from tvm_neuron.program import Program
 from tvm_neuron.program.dynamic import Dynamic, who
+from tvm_neuron.sim.dependence import dependent
 
 PS_PER_SECOND = 10**12
 _PS_PER_NS = 1000
@@ -85,7 +85,7 @@ class _State:
         most = _MOST_PS // max(1, len(dynamic))
         busy = _durations([cost.busy_cycles for cost in costs], hz, most)
         latency = _durations([cost.latency_cycles for cost in costs], hz, most)
-        needs_own = np.array(dependent(program.body), bool)
+        needs_own = dependent(dynamic)
         waits: list[list[tuple[int, int]]] = [[] for _ in range(len(dynamic))]
         for rows, queue, counts in dynamic.needs():
             for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
@@ -95,7 +95,7 @@ class _State:
         number = dynamic.number
         self.busy: list[list[int]] = [busy[number[rows]].tolist() for rows in self.rows]
         self.latency: list[list[int]] = [latency[number[rows]].tolist() for rows in self.rows]
-        self.needs_own: list[list[bool]] = [needs_own[number[rows]].tolist() for rows in self.rows]
+        self.needs_own: list[list[bool]] = [needs_own[rows].tolist() for rows in self.rows]
         self.waits = [[waits[row] for row in rows.tolist()] for rows in self.rows]
         self.starts: list[list[int]] = [[] for _ in QUEUES]
         self.done: list[list[int]] = [[] for _ in QUEUES]  # completion times
@@ -197,23 +197,3 @@ class _State:
             end[rows] = start[rows] + np.array(self.busy[queue], np.int64)
         total = max((times[-1] for times in self.done if times), default=0)
         return Clock(start, end, total, self.stalls)
-
-
-def dependent(body: tuple[Node, ...]) -> list[bool]:
-    """For each instruction of the text: whether it reads what the one before it on its compute engine wrote."""
-    found: list[bool] = []
-    last: dict[str, Any] = {}
-    for node in body:
-        if isinstance(node, Loop):
-            found += dependent(node.body)
-            last.clear()
-            continue
-        found.append(_reads(node, last.get(node.engine)))
-        last[node.engine] = node.destination
-    return found
-
-
-def _reads(instruction: Instruction, written: Any) -> bool:
-    if instruction.engine not in ("act", "pool") or written is None:
-        return False
-    return any(kind.role == "reads" and tile == written for _, kind, tile in instruction.tiles())
