@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence, Set
 
+from tvm_neuron.codegen.kernels.row_folds import is_fill
 from tvm_neuron.codegen.overlap.work import work_of
 from tvm_neuron.codegen.tiles.unroll import is_asked_for
 from tvm_neuron.hw import Device
@@ -15,7 +16,7 @@ def head_length(kernels: Sequence[Kernel], in_dram: Set[Tensor]) -> int:
     """How many kernels there are up to the last on what comes from DRAM, with what follows on the other engines."""
     brought = {k.out for k in kernels if k.by_dma and not in_dram.isdisjoint(k.sources())} | in_dram
     length = 1 + max((n for n, k in enumerate(kernels) if not brought.isdisjoint(k.sources())), default=-1)
-    while length < len(kernels) and isinstance(kernels[length].root, Reduction | None):
+    while length < len(kernels) and isinstance(kernels[length].root, Reduction | None) and not is_fill(kernels[length]):
         length += 1
     return length
 
