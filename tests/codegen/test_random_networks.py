@@ -76,6 +76,16 @@ def test_larger(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200, 215))
 def test_little_memory(seed: int, tmp_path: Path) -> None:
+    check_in_little_memory(seed, tmp_path)
+
+
+@pytest.mark.parametrize("seed", [203, 267])
+def test_turns_that_read_what_was_made_before_them(seed: int, tmp_path: Path) -> None:
+    """Images in turns took it for one of their own, which nothing had written."""
+    check_in_little_memory(seed, tmp_path)
+
+
+def check_in_little_memory(seed: int, tmp_path: Path) -> None:
     raw = device_to_dict(load_device("inf1"))
     raw |= {"name": "little", "sbuf_bytes_per_partition": {"value": 40 * 1024, "source": "this test"}}
     path = tmp_path / "little.json"

@@ -85,6 +85,51 @@ def test_heads_of_the_next_turn_run_amid_the_one_before() -> None:
     assert heads[-1] < ends[1]  # all heads are done before the first turn of two images is
 
 
+def test_no_turns_where_an_image_needs_another_one() -> None:
+    """Each image is added to the last, which turns would make after the first."""
+    last = {"from": np.array([2], np.int64), "to": np.array([3], np.int64), "axes": np.array([0], np.int64)}
+    weights = {n: np.ones((32, depth, 3, 3), np.float32) for n, depth in (("w1", 3), ("w2", 32))}
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["c1"], **SAME),
+        helper.make_node("Slice", ["c1", *last], ["last"]),
+        helper.make_node("Add", ["c1", "last"], ["sum"]),
+        helper.make_node("Conv", ["sum", "w2"], ["y"], **SAME),
+    ]
+    graph = graph_of(make_model(nodes, {"x": (3, 3, 32, 32)}, ["y"], weights | last))
+    device = load_device("inf2")
+    kernels, partition_of = make_kernels(graph, load_rules(), device)
+    outside, in_dram = set(graph.outputs), {*graph.inputs, *graph.outputs}
+    group = Batch(kernels, len(kernels), outside, in_dram, partition_of, choose_dtypes(kernels))
+    assert not list(in_turns(group, 64 << 10, 8 << 10, device))
+
+
+def test_channels_that_dma_moves_come_after_what_made_them() -> None:
+    """In the head of an image: they are not asked for ahead as its input is."""
+    some = {"from": np.array([5], np.int64), "to": np.array([21], np.int64), "axes": np.array([1], np.int64)}
+    rng = np.random.default_rng(5)
+    shapes = {"w1": (32, 3, 3, 3), "w2": (32, 16, 3, 3), "w3": (16, 32, 3, 3)}
+    weights = {n: rng.standard_normal(shape).astype(np.float32) for n, shape in shapes.items()}
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["c1"], **SAME),
+        helper.make_node("Slice", ["c1", *some], ["some"]),
+        helper.make_node("Conv", ["some", "w2"], ["c2"], **SAME),
+        helper.make_node("Conv", ["c2", "w3"], ["y"], **SAME),
+    ]
+    graph = graph_of(make_model(nodes, {"x": (4, 3, 32, 32)}, ["y"], weights | some))
+    device = load_device("inf2")
+    kernels, partition_of = make_kernels(graph, load_rules(), device)
+    outside, dtypes = set(graph.outputs), choose_dtypes(kernels)
+    group = Batch(kernels, len(kernels) - 1, outside, set(graph.inputs), partition_of, dtypes)
+    every = list(in_turns(group, 64 << 10, 8 << 10, device))
+    assert every
+    inputs = {"x": np.random.default_rng(1).standard_normal((4, 3, 32, 32))}
+    (y,) = graph.outputs
+    wanted = run_kernels(kernels, partition_of, graph, inputs)[y]
+    for found in every:
+        actual = run_kernels(found.kernels, partition_of | found.partition_of, graph, inputs)[y]
+        np.testing.assert_allclose(actual, wanted, rtol=1e-9, atol=1e-9)  # float64 both times
+
+
 @pytest.mark.parametrize("mode", ["nest", "strict"])
 def test_in_little_memory_as_onnxruntime(mode: str, tmp_path: Path) -> None:
     model = _network(8, 64)

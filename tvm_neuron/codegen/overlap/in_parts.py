@@ -77,7 +77,14 @@ def first_axis(kernel: Kernel, batch: int) -> Axis | None:
 def cut_tensors(
     kernels: Sequence[Kernel], axes: Mapping[Kernel, Axis], partition_of: Mapping[Tensor, int]
 ) -> list[Tensor]:
-    """Tensors of which every kernel that makes or reads them works on its own part of the batch."""
+    """Tensors that may be one for each part of the batch."""
+    return [t for t in by_image(kernels, axes, partition_of) if t.kind == "temp" and partition_of[t]]
+
+
+def by_image(
+    kernels: Sequence[Kernel], axes: Mapping[Kernel, Axis], partition_of: Mapping[Tensor, int]
+) -> list[Tensor]:
+    """Tensors of which every one of the kernels that makes or reads them works on its own part of the batch."""
     whole: dict[Tensor, bool] = {}
     for kernel in kernels:
         own = axes.get(kernel)
@@ -85,8 +92,9 @@ def cut_tensors(
             every = source_maps(kernel, tensor, partition_of[tensor])
             every += [kernel.out_maps] if tensor is kernel.out else []
             here = own is not None and all(m and m[0].const == 0 and m[0].terms == {own: 1} for m in every)
-            whole[tensor] = whole.get(tensor, False) or not here
-    return [t for t, is_whole in whole.items() if not is_whole and t.kind == "temp" and partition_of[t]]
+            is_known = every != []  # what is looked up at positions may be any image's
+            whole[tensor] = whole.get(tensor, False) or not (here and is_known)
+    return [tensor for tensor, is_whole in whole.items() if not is_whole]
 
 
 def part_of(tensor: Tensor, low: int, count: int) -> Tensor:

@@ -25,9 +25,18 @@ def slots_of(tiles: Sequence[Kernel]) -> list[list[Kernel]]:
     """A slot for each tile, before them those for what comes ahead.
 
     A tile is asked for `AHEAD` slots before its own, and engines make copies of it one slot before, since they would
-    stand still for DRAM otherwise, or the PE array for them.
+    stand still for DRAM otherwise, or the PE array for them. Tiles that read more than what came for them so far keep
+    their order.
     """
     asked, copies, work = _parts(tiles)
+    if not _is_in_step(list(asked), work):
+        return [list(tiles)]
+    return _slots(list(asked.values()), list(copies.values()), work)
+
+
+def _slots(
+    asked: Sequence[list[Kernel]], copies: Sequence[list[Kernel]], work: Sequence[list[Kernel]]
+) -> list[list[Kernel]]:
     slots = [[kernel for part in asked[:AHEAD] for kernel in part], *copies[:1]]
     for number, part in enumerate(work):
         next_copies, coming = copies[number + 1 : number + 2], asked[number + AHEAD :][:1]
@@ -50,17 +59,40 @@ def spread(slots: Sequence[Sequence[Kernel]], work: Sequence[Kernel], device: De
     return found + [k for slot in slots[done:] for k in slot]
 
 
-def _parts(tiles: Sequence[Kernel]) -> tuple[list[list[Kernel]], list[list[Kernel]], list[list[Kernel]]]:
-    """By tile: what is asked for from DRAM, the copies that engines make of it, and the work on it."""
-    brought = dict.fromkeys(kernel.out for kernel in tiles if kernel.by_dma)
+def _is_in_step(asked: Sequence[Tensor], work: Sequence[Sequence[Kernel]]) -> bool:
+    """Whether there is work on each tensor that comes, and none before its slot."""
+    number_of = {tensor: number for number, tensor in enumerate(asked)}
+    read = ((n, tensor) for n, part in enumerate(work) for kernel in part for tensor in kernel.sources())
+    return len(asked) <= len(work) and all(number_of.get(tensor, 0) <= number for number, tensor in read)
+
+
+def _brought(tiles: Sequence[Kernel]) -> list[Tensor]:
+    """What DMA brings, and fills and copies of itself complete; not what it moves of what the tiles make."""
+    writers: dict[Tensor, list[Kernel]] = {}
+    for kernel in tiles:
+        writers.setdefault(kernel.out, []).append(kernel)
+    return [
+        tensor
+        for tensor, found in writers.items()
+        if any(kernel.by_dma for kernel in found)
+        and all(writers.keys().isdisjoint(kernel.sources()) for kernel in found if kernel.by_dma)
+        and all(kernel.by_dma or {tensor}.issuperset(kernel.sources()) for kernel in found)
+    ]
+
+
+def _parts(
+    tiles: Sequence[Kernel],
+) -> tuple[dict[Tensor, list[Kernel]], dict[Tensor, list[Kernel]], list[list[Kernel]]]:
+    """By tensor: what is asked for from DRAM and the copies that engines make of it; and, by tile, the work on it."""
+    brought = _brought(tiles)
     asked: dict[Tensor, list[Kernel]] = {tensor: [] for tensor in brought}
     copies: dict[Tensor, list[Kernel]] = {tensor: [] for tensor in brought}
     work: list[list[Kernel]] = []
     for kernel in tiles:
-        if kernel.out in brought:
+        if kernel.out in asked:
             (asked if is_asked_for(kernel) else copies)[kernel.out].append(kernel)
             continue
-        if not work or not brought.keys().isdisjoint(kernel.multiplied()):
+        if not work or not asked.keys().isdisjoint(kernel.multiplied()):
             work.append([])
         work[-1].append(kernel)
-    return list(asked.values()), list(copies.values()), work
+    return asked, copies, work

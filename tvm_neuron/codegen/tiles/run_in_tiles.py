@@ -183,8 +183,8 @@ class _Tiling:
         if self._weights_bytes(first, end) > MOST_LOADED_AGAIN * self.weights_capacity:
             return None
         stop, ring = self._last_use(first, end, now), self.weights_capacity // 2
-        after = {t for t, (_, last) in now.life.items() if last >= stop}
-        batch = Batch(self.kernels[first:stop], end - first, after, in_dram, self.partition_of, self.dtypes)
+        outside = {t for t, (begin, last) in now.life.items() if begin < first or last >= stop}
+        batch = Batch(self.kernels[first:stop], end - first, outside, in_dram, self.partition_of, self.dtypes)
         capacity = self.capacity + self.weights_capacity - ring
         found = in_turns(batch, capacity, ring, self.device)
         return next((turns for turns in found if self._peak(first, stop, turns, in_dram) <= capacity), None)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from tvm_neuron.allocation.layouts import bytes_on_chip
-from tvm_neuron.codegen.overlap.in_parts import cut_tensors, first_axis, part_of
+from tvm_neuron.codegen.overlap.in_parts import by_image, cut_tensors, first_axis, part_of
 from tvm_neuron.codegen.tiles.ahead import Ahead
 from tvm_neuron.codegen.tiles.group import group_of, stationary_bytes
 from tvm_neuron.codegen.tiles.head import head_length, slots_of, spread
@@ -31,12 +31,12 @@ _WEIGHTS_FIRST = 0.75  # of the first image's work comes before the next one's h
 class Batch:
     """Kernels over several images; `count` of them run in turns, the others up to the last that reads what those make.
 
-    `after` is what is needed later, of which all images stay in one tensor.
+    `outside` is what other kernels made, began or need later, of which all images stay in one tensor.
     """
 
     kernels: Sequence[Kernel]
     count: int
-    after: Set[Tensor]
+    outside: Set[Tensor]
     in_dram: set[Tensor]
     partition_of: Mapping[Tensor, int]
     dtypes: Mapping[Tensor, str]
@@ -51,9 +51,9 @@ def in_turns(batch: Batch, capacity: int, ring_bytes: int, device: Device) -> It
     made = {kernel.out for kernel in kernels[:count]}
     turned = [*kernels[:count], *(k for k in kernels[count:] if not made.isdisjoint(k.sources()))]
     axes = {kernel: axis for kernel in turned if (axis := first_axis(kernel, images))}
-    if len(axes) < len(turned):
-        return
-    cut = {t for t in cut_tensors(kernels, axes, batch.partition_of) if t not in batch.after | batch.in_dram}
+    if len(axes) < len(turned) or not made.issubset(by_image(kernels[:count], axes, batch.partition_of)):
+        return  # one needs other images than its own, which come later
+    cut = {t for t in cut_tensors(kernels, axes, batch.partition_of) if t not in batch.outside | batch.in_dram}
     head = head_length(kernels[:count], batch.in_dram)
     found: list[tuple[int, _Turns]] = []
     for size in SIZES:
@@ -142,7 +142,7 @@ class _Turns:
         """The head of an image, in as few tiles as hold little at once."""
         kernels = tuple(self._pieces(self.batch.kernels[: self.head], image))
         later = {tensor for kernel in self.batch.kernels[self.head :] for tensor in kernel.tensors}
-        after = {rows.tensor for (tensor, _), rows in self.parts.items() if tensor in later}
+        after = {self._part(t, image).tensor if t in self.cut else t for t in later | self.batch.outside}
         for dim in (2, 3):
             group = group_of(kernels, dim, (), after, self.batch.in_dram, *self._known())
             for tiles in TILES if group else ():
