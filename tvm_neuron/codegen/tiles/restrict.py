@@ -69,7 +69,8 @@ def restrict(kernel: Kernel, axis: Axis | None, low: int, high: int, places: Map
         root = replace(root, data=operand(root.data), positions=operand(root.positions))
     out, out_maps = placed(kernel.out, kernel.out_maps)
     free = tuple(part if a is axis and part is not None else a for a in kernel.free)
-    free = tuple(a for a in free if a.extent > 1)
+    rows = {root.row} if isinstance(root, Transposition) else set()
+    free = tuple(a for a in free if a.extent > 1 or a in rows)
     return replace(kernel, out=out, out_maps=out_maps, free=free, expr=rewrite(kernel.expr, leaf), root=root)
 
 
