@@ -102,6 +102,25 @@ def test_a_single_row_comes_in_one_piece(depth: int) -> None:
     assert [source.shape for source in inputs] == [(1, depth)]
 
 
+def test_a_single_row_of_each_image_is_transposed_in_parts_of_the_batch() -> None:
+    """The mask's sums, which all heads share, lie on one partition when they are made."""
+    nodes = [
+        helper.make_node("MatMul", ["q", "k"], ["scores"]),
+        helper.make_node("Add", ["scores", "mask"], ["masked"]),
+        helper.make_node("Softmax", ["masked"], ["shares"]),
+        helper.make_node("ReduceSum", ["mask", "axis"], ["factors"]),
+        helper.make_node("Mul", ["shares", "factors"], ["scaled"]),
+        helper.make_node("MatMul", ["scaled", "v"], ["y"]),
+    ]
+    shapes = {"q": (2, 3, 4, 8), "k": (2, 3, 8, 6), "mask": (2, 1, 4, 6), "v": (2, 3, 6, 8)}
+    model = make_model(nodes, shapes, ["y"], {"axis": np.int64([3])})
+    rng = np.random.default_rng(9)
+    inputs = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, inputs)
+    actual = run(compile_model(model), inputs, "strict")["y"]
+    np.testing.assert_allclose(actual, expected, rtol=0.05, atol=0.05)  # as products are of bf16 operands
+
+
 def test_a_dense_layer_on_one_token_sums_over_all_partitions() -> None:
     """Tokens lie on the partitions for the norm; the one that is read would keep a single row of the PE array busy."""
     nodes = [
