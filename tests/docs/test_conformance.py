@@ -34,6 +34,13 @@ def test_wrong() -> None:
     assert "differs by up to 0.2" in outcome.reason
 
 
+def test_a_bias_read_in_parts_stays_on_the_core() -> None:
+    """It is a single row, of which the second half would have to be shifted by five partitions."""
+    (case,) = (case for case in select(["test_simple_rnn_with_initial_bias"]))
+    found = conformance.outcome(case)
+    assert (found.result, found.on_cpu) == ("passed", 0)
+
+
 @pytest.mark.slow
 def test_the_whole_suite(tmp_path: Path) -> None:
     """Nothing is wrong, crashes or hangs, and the README has the numbers of those that pass and where."""

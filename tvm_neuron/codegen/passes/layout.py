@@ -12,7 +12,7 @@ from tvm_neuron.codegen.passes.product_layout import (
     input_dim,
     summed_axis,
 )
-from tvm_neuron.schedule.expr import Apply, Axis, Index, Load, Num
+from tvm_neuron.schedule.expr import Apply, Axis, Index, Load, Num, loads
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
@@ -44,7 +44,7 @@ class _Layout:
         self.partition_of: dict[Tensor, int] = {}
         for tensor in graph.inputs:
             found = input_dim(graph, tensor)
-            self.partition_of[tensor] = _dim_in_rows(tensor) if found is None else found
+            self.partition_of[tensor] = _dim_in_rows(graph, tensor) if found is None else found
         self.blocks: list[Block] = []
         self.copies = Copies(self.partition_of, self.blocks)
 
@@ -189,16 +189,24 @@ class _Layout:
         return set(maps[self.partition_of[load.tensor]].terms) if maps else set()
 
 
-def _dim_in_rows(tensor: Tensor) -> int:
+def _dim_in_rows(graph: Graph, tensor: Tensor) -> int:
     """The channels, unless DMA would then fill partitions element by element, which takes many times as long.
 
     Integers are left alone: they are positions mostly, and the PE array does not transpose them. So are long rows,
-    which would fill their partitions.
+    which would fill their partitions, and single rows that are read in parts: DMA brings each to its place.
     """
     is_short = len(tensor.shape) == 2 and tensor.shape[1] <= _FEW
-    if is_short and tensor.dtype.startswith(("float", "bfloat")):
+    is_in_parts = is_short and tensor.shape[0] == 1 and _is_read_amid(graph, tensor)
+    if is_short and tensor.dtype.startswith(("float", "bfloat")) and not is_in_parts:
         return 0
     return min(1, max(len(tensor.shape) - 1, 0))
+
+
+def _is_read_amid(graph: Graph, tensor: Tensor) -> bool:
+    """Whether a reader begins at a column that engines could not reach if columns lay on the partitions."""
+    read = [load for reader in graph.readers(tensor) for load in loads(reader.expr) if load.tensor is tensor]
+    columns = [maps[-1] for maps in map(linear_indices, (load.indices for load in read)) if maps]
+    return any(column.const % PARTITION_START_STEP for column in columns)
 
 
 def _is_at(tensor: Tensor, reader: Block) -> bool:
