@@ -42,7 +42,10 @@ def test_two_corners_of_64_columns(channels: int, groups: int, out: int) -> None
     assert _check(channels, groups, out) <= -(-out // 128) * 128 * 9 * 64 * 2
 
 
-@pytest.mark.parametrize(("channels", "groups", "out"), [(96, 96, 96), (256, 4, 256), (200, 200, 200), (128, 2, 128)])
+@pytest.mark.parametrize(
+    ("channels", "groups", "out"),
+    [(96, 96, 96), (256, 4, 256), (200, 200, 200), (128, 2, 128), (128, 2, 96)],
+)
 def test_other_groups(channels: int, groups: int, out: int) -> None:
     assert _check(channels, groups, out) <= -(-out // 128) * 128 * 9 * 128 * 2
 

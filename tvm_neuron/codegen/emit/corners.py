@@ -37,7 +37,7 @@ def corners(kernel: Kernel, run: Segment, data_first: int, device: Device) -> Se
     if is_made(root, device):
         return None
     size = run[1]
-    counts = [count for count in (4, 2) if size % count == 0 and size // count >= _LEAST_COLUMNS]
+    counts = [count for count in (4, 2) if size % count == 0 and _can_lie_apart(size // count)]
     whole = _time_ps(kernel, root, size, 1, device)
     times = {count: time for count in counts if (time := _time_ps(kernel, root, size, count, device)) < whole}
     for count in sorted(times, key=lambda count: times[count]):
@@ -45,6 +45,11 @@ def corners(kernel: Kernel, run: Segment, data_first: int, device: Device) -> Se
         if found is not None:
             return found
     return None
+
+
+def _can_lie_apart(columns: int) -> bool:
+    """Whether the results of so many columns may start behind one another on the partitions."""
+    return columns >= _LEAST_COLUMNS and columns % partition_start_step(columns) == 0
 
 
 def _time_ps(kernel: Kernel, root: Contraction, size: int, count: int, device: Device) -> int:
