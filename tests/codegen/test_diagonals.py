@@ -1,19 +1,15 @@
 """Grouped convolutions: what lies beside the blocks of their weights is made on the core, not brought from DRAM."""
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx import helper
 
-import tvm_neuron
-from tests.codegen.graphs import layer
-from tvm_neuron import relay
+from tests.codegen.graphs import layer, weights_moved
 from tvm_neuron.codegen.emit.compact import block_mask, compact
 from tvm_neuron.codegen.emit.diagonals import diagonals
 from tvm_neuron.codegen.emit.weight_tiles import WeightTile
 from tvm_neuron.hw import load_device
 from tvm_neuron.isa import Affine, Tile
-from tvm_neuron.relay import graph_executor
 
 STEPS = 9
 
@@ -85,16 +81,7 @@ def test_grouped_convolutions_as_onnxruntime_has_them(channels: int, groups: int
         helper.make_node("Conv", ["x", "w", "b"], ["c"], group=groups, pads=[1, 1, 1, 1], strides=[2, 1]),
         helper.make_node("Relu", ["c"], ["y"]),
     ]
-    model = layer(nodes, shape, w=weights, b=bias)
-    x = rng.standard_normal(shape).astype(np.float32)
-    (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
-    mod, params = relay.frontend.from_onnx(model)
-    library = relay.build(mod, target="neuron/inf1", params=params)
-    executor = graph_executor.GraphModule(library["default"]())
-    executor.run(x=x)
-    error = np.linalg.norm(executor.get_output(0).numpy() - expected) / np.linalg.norm(expected)
-    assert error < 2**-8  # both operands are rounded to bf16, each by up to 2^-9; the sums stay in float32
-    moved = tvm_neuron.report(library).dram_bytes_by_kind["weight"]
+    moved = weights_moved(layer(nodes, shape, w=weights, b=bias), rng, "neuron/inf1")
     # Each of at most 5 tiles of 64 channels reads rows on up to 128 partitions; a mask and the biases come with them.
     tiles = -(-out // 64) + 1
     assert moved <= tiles * 128 * 9 * (out // groups) * 2 + 128 * 128 * 2 + tiles * 128 * 4

@@ -8,12 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from tvm_neuron.codegen.kernels.channels import channels_of, has_plain_constants
 from tvm_neuron.hw import Device
-from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, loads, rewrite
-from tvm_neuron.schedule.graph import linear_indices
-from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel
+from tvm_neuron.schedule.expr import Axis
+from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
-from tvm_neuron.schedule.tensor import Tensor
 
 
 def split_outputs(kernels: list[Kernel], device: Device) -> list[Kernel]:
@@ -26,24 +25,23 @@ def _parts(kernel: Kernel, columns: int) -> list[Kernel]:
     extent = kernel.channel.extent
     if not isinstance(root, Contraction) or not root.has_zeros or root.side or extent <= columns or extent % columns:
         return [kernel]
-    constants = (load for load in loads(kernel.expr) if load.tensor.value is not None)
-    if any(load.indices != (Index(kernel.channel),) for load in constants):
+    if not has_plain_constants(kernel):
         return [kernel]
-    cuts = [(low, low + columns) for low in range(0, extent, columns)]
-    parts = [_trimmed(replace(root, weights=root.weights[..., low:high])) for low, high in cuts]
-    if all(part.weights.shape[:-1] == root.weights.shape[:-1] for part in parts):
-        return [kernel]
-    return [_of_channels(kernel, low, high, part) for (low, high), part in zip(cuts, parts, strict=True)]
+    parts = [channels_of(kernel, low, columns) for low in range(0, extent, columns)]
+    trimmed = [_trimmed(part) for part in parts]
+    return [kernel] if trimmed == parts else trimmed
 
 
-def _trimmed(root: Contraction) -> Contraction:
+def _trimmed(kernel: Kernel) -> Kernel:
     """Without the first and last steps along each axis that multiply by zeros alone."""
+    root = kernel.root
+    assert isinstance(root, Contraction)
     for axis in root.steps:
         at = 1 + root.steps.index(axis)
         used = np.flatnonzero(root.weights.any(axis=tuple(d for d in range(root.weights.ndim) if d != at)))
         if used.size and used[-1] - used[0] + 1 < axis.extent:
             root = _of_steps(root, at, int(used[0]), int(used[-1]) + 1)
-    return root
+    return kernel if root is kernel.root else replace(kernel, root=root)
 
 
 def _of_steps(root: Contraction, at: int, low: int, high: int) -> Contraction:
@@ -58,29 +56,3 @@ def _of_steps(root: Contraction, at: int, low: int, high: int) -> Contraction:
         maps.append(Linear(part.const + part.terms.get(old, 0) * low, terms))
     steps = (*root.steps[: at - 1], *new, *root.steps[at:])
     return replace(root, weights=root.weights[(slice(None),) * at + (index,)], maps=tuple(maps), steps=steps)
-
-
-def _of_channels(kernel: Kernel, low: int, high: int, root: Contraction) -> Kernel:
-    """The kernel for output channels [low, high), which it numbers from 0 on."""
-    old, new = kernel.channel, Axis(kernel.channel.name, high - low)
-    vectors: dict[Tensor, Tensor] = {}
-
-    def leaf(part: Num | Index | Load) -> Expr:
-        if not isinstance(part, Load) or part is ROOT:
-            return part
-        value = part.tensor.value
-        if value is None:
-            maps = linear_indices(part.indices) or ()
-            return Load(part.tensor, tuple(_renumbered(index, old, low, new).expr() for index in maps))
-        if part.tensor not in vectors:
-            cut = value[low:high]
-            vectors[part.tensor] = replace(part.tensor, shape=cut.shape, value=cut)
-        return Load(vectors[part.tensor], (Index(new),))
-
-    out = tuple(_renumbered(part, old, low, new) for part in kernel.out_maps)
-    return replace(kernel, out_maps=out, channel=new, expr=rewrite(kernel.expr, leaf), root=root)
-
-
-def _renumbered(part: Linear, old: Axis, low: int, new: Axis) -> Linear:
-    terms = {new if axis is old else axis: by for axis, by in part.terms.items()}
-    return Linear(part.const + part.terms.get(old, 0) * low, terms)
