@@ -1,6 +1,7 @@
 """The memory plan: what is spilled, what is staged, and that nothing alive at once shares a byte."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -82,9 +83,12 @@ def test_what_one_kernel_uses_lies_apart(capacity: int) -> None:
 
 
 def test_no_room_at_all_is_refused_with_the_operator() -> None:
-    needs = r"'(conv|relu|pool)\d?' needs \d+ bytes of each SBUF partition at once; 256 are there"
-    with pytest.raises(CompileError, match=needs):
+    needs = r"'(conv|relu|pool)\d?' needs (\d+) bytes of each SBUF partition at once; 256 are there"
+    with pytest.raises(CompileError, match=needs) as refused:
         plan(256)
+    found = re.search(needs, str(refused.value))
+    assert found
+    assert int(found[2]) > 256  # of all that its operator stages, though each would have room alone
 
 
 def test_rows_that_are_nearly_whole_are_brought_whole() -> None:

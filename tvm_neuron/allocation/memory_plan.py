@@ -188,7 +188,8 @@ def _victim(buffers: list[Buffer], failed: Buffer, capacity: int) -> Tensor:
     alive = [b for b in buffers if isinstance(b.name, Tensor) and b.overlaps(failed)]
     if not alive:
         kernel = failed.name[0] if isinstance(failed.name, tuple) else None
-        reason = f"needs {failed.size} bytes of each SBUF partition at once; {capacity} are there for tensors"
+        needed = sum(b.size for b in buffers if b.overlaps(failed))  # each of them is there for this kernel alone
+        reason = f"needs {needed} bytes of each SBUF partition at once; {capacity} are there for tensors"
         if isinstance(kernel, Kernel):
             raise UnschedulableError(f"{kernel.origins[0]} {reason}", kernel.origins[0].name, f"it {reason}")
         raise CompileError(f"{failed.name} {reason}")

@@ -16,16 +16,8 @@ def bounce_through_dram(kernels: list[Kernel], partition_of: dict[Tensor, int]) 
     copies: dict[Tensor, Tensor] = {}
     for kernel in kernels:
         load = kernel.expr
-        is_ours = isinstance(load, Load) and load.tensor.kind == "temp" and load.tensor.value is None
-        if not kernel.by_dma or kernel.root or not isinstance(load, Load) or not is_ours:
-            found.append(kernel)
-            continue
-        if load.tensor.value is not None:  # a table, which lies in device memory anyway
-            found.append(kernel)
-            continue
-        maps = linear_indices(load.indices) or ()
-        here = maps[partition_of[load.tensor]].terms if maps else {}
-        if here == kernel.out_maps[partition_of[kernel.out]].terms or _is_by_channel(kernel, here):
+        is_move = kernel.by_dma and not kernel.root and isinstance(load, Load) and load.tensor.kind == "temp"
+        if not is_move or not isinstance(load, Load) or not permutes_partitions(kernel, load, partition_of):
             found.append(kernel)
             continue
         if load.tensor not in copies:
@@ -34,6 +26,15 @@ def bounce_through_dram(kernels: list[Kernel], partition_of: dict[Tensor, int]) 
             found.append(_whole_move(kernel, load.tensor, copy, partition_of))
         found.append(replace(kernel, expr=Load(copies[load.tensor], load.indices)))
     return found
+
+
+def permutes_partitions(kernel: Kernel, load: Load, partition_of: Mapping[Tensor, int]) -> bool:
+    """Whether a move, which does nothing but `load`, reads from partitions in another order than it writes."""
+    if load.tensor.value is not None:  # a table, which lies in device memory anyway
+        return False
+    maps = linear_indices(load.indices) or ()
+    here = maps[partition_of[load.tensor]].terms if maps else {}
+    return here != kernel.out_maps[partition_of[kernel.out]].terms and not _is_by_channel(kernel, here)
 
 
 def _is_by_channel(kernel: Kernel, here: Mapping[Axis, int]) -> bool:

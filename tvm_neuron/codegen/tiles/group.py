@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence, Set
 from math import prod
 
+from tvm_neuron.codegen.kernels.bounce import permutes_partitions
 from tvm_neuron.codegen.tiles.rows import Group, channels
 from tvm_neuron.codegen.tiles.tiled_dims import tiled_dims
 from tvm_neuron.isa.dtypes import size_bytes
+from tvm_neuron.schedule.expr import Load
 from tvm_neuron.schedule.kernel import Contraction, Kernel, Product
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
@@ -31,7 +33,7 @@ def group_of(
     begun = _begun(local, before, partition_of)
     brought = _brought(kernels, made, results, dims, in_dram)
     read_as = _read_as(kernels, brought - made, dtypes)
-    if read_as is None or not set(begun) <= in_dram:
+    if read_as is None or not set(begun) <= in_dram or _permutes(kernels, brought | local, partition_of):
         return None
     return Group(kernels, dims, results, brought, partition_of, read_as, begun)
 
@@ -86,6 +88,15 @@ def _brought(
         if sources and sources <= in_dram - made and all(k.by_dma or {tensor}.issuperset(k.sources()) for k in writers):
             found.add(tensor)
     return frozenset(found)
+
+
+def _permutes(kernels: Sequence[Kernel], in_sbuf: Set[Tensor], partition_of: Mapping[Tensor, int]) -> bool:
+    """Whether a move would permute partitions between two tiles, as it may only from tensors that stay in DRAM."""
+    moves = ((k, k.expr) for k in kernels if k.by_dma and not k.root)
+    return any(
+        isinstance(load, Load) and load.tensor in in_sbuf and permutes_partitions(kernel, load, partition_of)
+        for kernel, load in moves
+    )
 
 
 def _read_as(
