@@ -58,7 +58,7 @@ class _Window:
     @property
     def depth(self) -> int:
         """Partitions in all."""
-        return self.base * self.turns * self.shifts
+        return self.channels * self.rows.extent * self.shifts
 
     @property
     def pitch(self) -> int:
@@ -111,8 +111,10 @@ def _time_ps(window: _Window, kernel: Kernel, device: Device) -> tuple[int, int]
     """Of an image: the longer of the PE array's work and that of DMA; then the sum of both."""
     dtype, shape = window.root.dtype, window.root.data.shape
     moved = Tile("sbuf", dtype, Affine(), window.base, Affine(), ((1, window.row.extent * window.pitch),))
-    copies = window.turns - 1 + (window.shifts - 1) * window.turns
-    dma = copies * DmaCopy(target=moved, source=moved, ring=0).cost(device).busy_cycles
+    dma = 0
+    for copied in (*_turns(window), *[window.depth // window.shifts] * (window.shifts - 1)):
+        part = replace(moved, partitions=copied)
+        dma += DmaCopy(target=part, source=part, ring=0).cost(device).busy_cycles
     rows = shape[2] // window.stride
     there = ((shape[2] * shape[3], window.base), (window.stride * shape[3], rows), (1, shape[3]))
     here = Tile("sbuf", dtype, Affine(), window.base, Affine(), ((window.pitch, rows), (1, shape[3])))
@@ -143,12 +145,17 @@ def _flat(maps: Sequence[Linear], pitch: int) -> tuple[Linear, ...]:
 def _copies(window: _Window, packed: Tensor, like: Kernel) -> Iterator[Kernel]:
     """Further rows of the window, then its further columns, each from the partitions before them."""
     whole = window.row.extent * window.pitch
-    for turn in range(1, window.turns):
-        yield _copy(packed, like, window.base, turn * window.base, turn * window.pitch, whole)
-    depth = window.base * window.turns
+    for turn, channels in enumerate(_turns(window), 1):
+        yield _copy(packed, like, channels, turn * window.base, turn * window.pitch, whole)
+    depth = window.depth // window.shifts
     for shift in range(1, window.shifts):
         by = shift * window.steps
         yield _copy(packed, like, depth, shift * depth, by, whole - by)
+
+
+def _turns(window: _Window) -> list[int]:
+    """Of each further turn, the partitions that the window's rows take: the last may be less than a stride."""
+    return [min(window.base, window.channels * window.rows.extent - t * window.base) for t in range(1, window.turns)]
 
 
 def _copy(packed: Tensor, like: Kernel, channels: int, to: int, by: int, count: int) -> Kernel:
@@ -163,15 +170,16 @@ def _copy(packed: Tensor, like: Kernel, channels: int, to: int, by: int, count: 
 
 
 def _new_root(window: _Window, packed: Tensor) -> Contraction:
-    """The contraction over the packed data: its channel is (shift, turn, row of the stride, channel)."""
+    """The contraction over the packed data: its channel is (shift, row, channel)."""
     root = window.root
     weights = np.moveaxis(
         root.weights, (1 + root.steps.index(window.rows), 1 + root.steps.index(window.columns)), (1, 2)
     )
-    stride, turns, shifts, steps = window.stride, window.turns, window.shifts, window.steps
-    padded = np.zeros((window.channels, turns * stride, shifts * steps, weights.shape[3]), weights.dtype)
-    padded[:, : weights.shape[1], : weights.shape[2]] = weights
-    split = padded.reshape(window.channels, turns, stride, shifts, steps, -1).transpose(3, 1, 2, 0, 4, 5)
+    channels, rows, columns, outputs = weights.shape
+    shifts, steps = window.shifts, window.steps
+    padded = np.zeros((channels, rows, shifts * steps, outputs), weights.dtype)
+    padded[:, :, :columns] = weights
+    split = padded.reshape(channels, rows, shifts, steps, outputs).transpose(2, 1, 0, 3, 4)
     step = Axis(window.columns.name, steps, True)
     column = root.maps[3]
     along = Linear(column.const, {window.column: column.terms[window.column], **({step: 1} if steps > 1 else {})})
