@@ -61,6 +61,8 @@ def source_maps(kernel: Kernel, tensor: Tensor, partition_dim: int) -> list[tupl
     root = kernel.root
     if isinstance(root, Contraction) and root.data is tensor:
         found.append(data_maps(root, partition_dim)[1])
+    if isinstance(root, Contraction) and root.scale and root.scale.tensor is tensor:
+        found.append(channel_maps(root, root.scale.maps, partition_dim)[1])
     if isinstance(root, Product):
         found += [operand.maps for operand in (root.stationary, root.moving) if operand.tensor is tensor]
     if isinstance(root, Transposition) and root.source.tensor is tensor:
@@ -75,9 +77,14 @@ def source_maps(kernel: Kernel, tensor: Tensor, partition_dim: int) -> list[tupl
 
 def data_maps(root: Contraction, partition_dim: int) -> tuple[Axis, tuple[Linear, ...]]:
     """A contraction's summed channel as an axis, and the maps of its data with it."""
+    return channel_maps(root, root.maps, partition_dim)
+
+
+def channel_maps(root: Contraction, maps: Sequence[Linear], partition_dim: int) -> tuple[Axis, tuple[Linear, ...]]:
+    """A contraction's summed channel as an axis, and the maps of its data, or of what scales its weights, with it."""
     depth = Axis("k", root.weights.shape[0], True)
-    part = Linear(root.maps[partition_dim].const, {depth: 1})
-    return depth, tuple(part if d == partition_dim else m for d, m in enumerate(root.maps))
+    part = Linear(maps[partition_dim].const, {depth: 1})
+    return depth, tuple(part if d == partition_dim else m for d, m in enumerate(maps))
 
 
 def strips(

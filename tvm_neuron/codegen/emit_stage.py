@@ -58,6 +58,7 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
         Ring(zones.resident_at, zones.resident_bytes), Ring(zones.scratch_at, zones.scratch_bytes),
         Ring(zones.reduced_at, zones.reduced_bytes), Ring(zones.positions_at, zones.positions_bytes),
         Ring(zones.masks_at, zones.masks_bytes), Ring(zones.diagonals_at, zones.diagonals_bytes),
+        Ring(zones.scaled_at, zones.scaled_bytes),
         Ring(weights_at, device.sbuf_bytes_per_partition - weights_at),
     )  # fmt: skip
     dram, images = _dram_tensors(stage, room, builder)

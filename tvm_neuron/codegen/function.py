@@ -7,6 +7,7 @@ from tvm import relax
 from tvm_neuron.codegen.capability import verdict
 from tvm_neuron.codegen.compile_stage import compile_stage
 from tvm_neuron.codegen.kernels.saturate import saturate
+from tvm_neuron.codegen.kernels.scale_weights import scale_weights
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.legalise import legalise
 from tvm_neuron.codegen.options import BuildOptions
@@ -65,6 +66,8 @@ def _whole(graph: Graph, name: str, device: Device, options: BuildOptions) -> St
     rules = _rules(options.fast_relayout)
     asked = asked_macs(graph)
     kernels, partition_of = make_kernels(graph, rules, device, options.precisions, options.tuning)
+    if not options.saturate_infinity:  # which limits what is multiplied, and so is not to be put off
+        kernels = scale_weights(kernels, partition_of, options.precisions, device)
     dtypes = choose_dtypes(kernels, options.precisions)
     if options.saturate_infinity:
         kernels = saturate(kernels, partition_of, dtypes)

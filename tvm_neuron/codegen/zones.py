@@ -6,6 +6,7 @@ from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.codegen.emit.diagonals import diagonals_bytes, masks_bytes
 from tvm_neuron.codegen.emit.emitter import partition_firsts
 from tvm_neuron.codegen.emit.positions import is_vector, zone_bytes
+from tvm_neuron.codegen.emit.scale_group import scaled_bytes
 from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS, scratch_bytes
 from tvm_neuron.codegen.emit.vectors import LEAST_COLUMNS, columns_of
 from tvm_neuron.errors import CompileError
@@ -32,6 +33,8 @@ class Zones:
     masks_bytes: int
     diagonals_at: int
     diagonals_bytes: int
+    scaled_at: int
+    scaled_bytes: int
     tensors_at: int
     vectors_columns: int  # of a table
     vectors_in_turns: bool  # whether there are two of them, of more that come in turns
@@ -51,7 +54,7 @@ def divide(
     reduced = 2 * 4 * MAX_TILE_ELEMS
     sizes = [
         vectors, resident_bytes, scratch_bytes(kernels, device), reduced, zone_bytes(kernels),
-        masks_bytes(kernels, device), diagonals_bytes(kernels, device),
+        masks_bytes(kernels, device), diagonals_bytes(kernels, device), scaled_bytes(kernels),
     ]  # fmt: skip
     starts = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
     least = starts[-1] + ring_bytes
@@ -62,7 +65,8 @@ def divide(
         )
     return Zones(
         starts[1], sizes[1], starts[2], sizes[2], starts[3], sizes[3], starts[4], sizes[4],
-        starts[5], sizes[5], starts[6], sizes[6], starts[7], columns, in_turns, device.sbuf_bytes_per_partition - least,
+        starts[5], sizes[5], starts[6], sizes[6], starts[7], sizes[7], starts[8], columns,
+        in_turns, device.sbuf_bytes_per_partition - least,
     )  # fmt: skip
 
 

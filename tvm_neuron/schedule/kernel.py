@@ -18,9 +18,20 @@ ACCUMULATOR = Tensor("accumulator", (), "float32")
 ROOT = Load(ACCUMULATOR, ())  # stands in a kernel's expression for the value of its root
 
 
+@dataclass(frozen=True)
+class Operand:
+    """A tensor and where in it is read."""
+
+    tensor: Tensor
+    maps: tuple[Linear, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Contraction:
-    """root[m, *free] = sum over k and steps of weights[k, *steps, m] * data[k + first, *maps(free, steps)]."""
+    """root[m, *free] = sum over k and steps of weights[k, *steps, m] * data[k + first, *maps(free, steps)].
+
+    With a `scale`, each of these weights times scale[k + ...], a value for each summed channel known only at run time.
+    """
 
     data: Tensor
     maps: tuple[Linear, ...]  # per dimension of data but its partition dimension, whose entry is Linear(first)
@@ -30,6 +41,7 @@ class Contraction:
     dtype: str = "bfloat16"  # in which the PE array reads both operands
     side: Axis | None = None  # a free axis whose values lie on columns side by side: weights [K, *steps, side * M]
     repeats: int = 1  # how often each weight of the model occurs
+    scale: Operand | None = None  # its maps as those of data; on the partitions of the weights
 
     @cached_property
     def _met(self) -> NDArray[np.bool_]:
@@ -55,14 +67,6 @@ class Contraction:
         starts = range(0, self.weights.shape[-1], columns)
         rows = [self.rows_met(start, start + columns) for start in starts]
         return max((int(found[-1] - found[0]) + 1 for found in rows if found.size), default=1)
-
-
-@dataclass(frozen=True)
-class Operand:
-    """A tensor and where in it is read."""
-
-    tensor: Tensor
-    maps: tuple[Linear, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +164,9 @@ class Kernel:
     def sources(self) -> Iterator[Tensor]:
         """Every run-time tensor that it reads."""
         yield from self.multiplied()
-        if isinstance(self.root, Transposition):
+        if isinstance(self.root, Contraction) and self.root.scale:
+            yield self.root.scale.tensor
+        elif isinstance(self.root, Transposition):
             yield self.root.source.tensor
         elif isinstance(self.root, Reduction):
             yield self.root.load.tensor

@@ -88,7 +88,7 @@ class Builder:
 
     def __init__(
         self, device: Device, vectors: Vectors, resident: Ring, scratch: Ring, reduced: Ring, positions: Ring,
-        masks: Ring, diagonals: Ring, weights: Ring,
+        masks: Ring, diagonals: Ring, scaled: Ring, weights: Ring,
     ) -> None:  # fmt: skip
         self.device = device
         self.resident = resident  # weights that stay in SBUF between runs
@@ -97,6 +97,7 @@ class Builder:
         self.positions = positions  # constants along free axes of the kernel that runs and of the next
         self.masks = masks  # with which weights that are diagonals of blocks are made
         self.diagonals = diagonals  # such weights
+        self.scaled = scaled  # weights times values known only at run time
         self.weights = weights
         self.tensors: list[DramTensor] = []
         self.arrays: dict[str, NDArray[Any]] = {}

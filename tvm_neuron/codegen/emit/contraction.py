@@ -14,6 +14,7 @@ from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
 from tvm_neuron.codegen.emit.load_weights import Placed, group_bytes, load_group
 from tvm_neuron.codegen.emit.nests import nests
 from tvm_neuron.codegen.emit.pool_share import Share, emit_share, pool_share
+from tvm_neuron.codegen.emit.scale_group import scale_group
 from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.codegen.emit.tile_end import TileEnd
 from tvm_neuron.codegen.emit.weight_tiles import (
@@ -61,7 +62,8 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
     if emitter.is_staged(kernel):
         tiles = in_order(tiles)
     kept, rest = split_tiles(tiles, emitter.keeps.get(kernel, 0))
-    blocks = diagonals(rest, root.dtype, emitter.device, builder.diagonals.capacity) if root.has_zeros else None
+    is_made = root.has_zeros and root.scale is None
+    blocks = diagonals(rest, root.dtype, emitter.device, builder.diagonals.capacity) if is_made else None
     every = [(group, builder.resident) for group in groups(kept, builder.resident.capacity, kernel)]
     most = group_bytes(emitter, kernel, rest)
     every += [] if blocks else [(group, builder.weights) for group in groups(rest, most, kernel)]
@@ -95,8 +97,10 @@ def _emit_shared(emitter: Emitter, kernel: Kernel, share: Share, data_first: int
 
 def _emit_group(emitter: Emitter, kernel: Kernel, loaded: list[Placed]) -> None:
     """All that these weights are needed for, strip by strip."""
+    scaled: list[Placed] = []
     for region in _strips(emitter, kernel, [tile for tile, _ in loaded]):
-        for tile, at in loaded:
+        scaled = scaled or scale_group(emitter, kernel, loaded)
+        for tile, at in scaled:
             _Run(emitter, kernel, tile, at).emit(region)
 
 

@@ -36,7 +36,7 @@ def _chain(
 ) -> list[Kernel]:
     """The parts, which add up in place; what the kernel adds to its sums is added by the first of them."""
     dim = partition_of[root.data]
-    if not _is_worth_it(kernel, root, partition_of, dtypes) or root.maps[dim].const:
+    if root.scale or root.maps[dim].const or not _is_worth_it(kernel, root, partition_of, dtypes):
         return [kernel]
     sums = Tensor(f"{kernel.out.name}.sums", kernel.out.shape, "float32")
     partition_of[sums], dtypes[sums] = partition_of[kernel.out], "float32"

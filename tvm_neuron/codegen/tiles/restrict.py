@@ -54,7 +54,7 @@ def restrict(kernel: Kernel, axis: Axis | None, low: int, high: int, places: Map
     root = kernel.root
     if isinstance(root, Contraction):
         data, maps = placed(root.data, root.maps)
-        root = replace(root, data=data, maps=maps)
+        root = replace(root, data=data, maps=maps, scale=operand(root.scale) if root.scale else None)
     elif isinstance(root, Product):
         root = replace(root, stationary=operand(root.stationary), moving=operand(root.moving))
     elif isinstance(root, Transposition):
