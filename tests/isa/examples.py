@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from tvm_neuron.isa import (
     Activation,
+    ActTensorScalar,
     DmaCopy,
     DmaGather,
     DramTile,
@@ -56,6 +57,7 @@ EXAMPLES: dict[str, Callable[[int, int], Instruction]] = {
     "nc_matmul": lambda p, n: Matmul(sbuf(p, 32), sbuf(p, n), psum(32, n), ()),
     "nc_transpose": lambda p, n: Transpose(psum(min(n, 64), p), sbuf(p, min(n, 64))),
     "activation": lambda p, n: Activation(sbuf(p, n), psum(p, n), 0.5, sbuf(p, 1), "relu"),
+    "act_tensor_scalar": lambda p, n: ActTensorScalar(sbuf(p, n), psum(p, n), 0.0, sbuf(p, 1), "max", "min", 0),
     "tensor_tensor": lambda p, n: TensorTensor(sbuf(p, n), psum(p, n), sbuf(p, n), "add"),
     "tensor_scalar": lambda p, n: TensorScalar(sbuf(p, n), sbuf(p, n), sbuf(p, 1), 2.0, "multiply", "add", 0),
     "scalar_tensor_tensor": lambda p, n: ScalarTensorTensor(sbuf(p, n), sbuf(p, n), psum(p, n), 2.0, "multiply", "add"),

@@ -12,6 +12,7 @@ from tvm_neuron.hw import load_device
 from tvm_neuron.isa import (
     ISA,
     Activation,
+    ActTensorScalar,
     DmaCopy,
     DmaGather,
     Instruction,
@@ -66,6 +67,9 @@ ROWS: dict[str, list[tuple[Instruction, int]]] = {
     "tensor_scalar: max(64, N)": [
         (TensorScalar(sbuf(4, n), sbuf(4, n), 1.0, 2.0, "add", op, 0), max(64, n))
         for n in (3, 64, 500) for op in ("bypass", "multiply")],
+    "tensor_scalar on Scalar: max(64, N)": [
+        (ActTensorScalar(sbuf(4, n), psum(4, n), 1.0, 2.0, "max", op, 0), max(64, n))
+        for n in (3, 64, 500) for op in ("bypass", "min")],
     "tensor_copy: max(64, N)": [(TensorCopy(sbuf(128, n), psum(128, n)), max(64, n)) for n in (3, 64, 500)],
     "tensor_tensor, PSUM with SBUF: max(64, N)": [
         (two(psum(128, n), sbuf(128, n, dtype=_F), op), max(64, n)) for n in (3, 64, 500) for op in ("add", "max")],

@@ -17,6 +17,7 @@ from tvm_neuron.codegen.kernels.split_depth import split_depth
 from tvm_neuron.codegen.kernels.split_outputs import split_outputs
 from tvm_neuron.codegen.kernels.start_early import start_early
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
+from tvm_neuron.codegen.kernels.sum_biases import sum_biases
 from tvm_neuron.codegen.kernels.tables import move_tables
 from tvm_neuron.codegen.kernels.truths import simplify_truths
 from tvm_neuron.codegen.kernels.widen_outputs import widen_outputs
@@ -90,6 +91,7 @@ def make_kernels(
     kernels = split_outputs(kernels, device)
     kernels = pack_columns(kernels, partition_of, device)
     kernels = split_depth(kernels, partition_of, device, ring)
+    kernels = sum_biases(kernels, partition_of, device)
     kernels = bounce_through_dram(kernels, partition_of)
     kernels = separate_operands(kernels, partition_of, precisions)
     return fill_first(start_early(kernels, partition_of)), partition_of

@@ -1,6 +1,6 @@
 """The instruction set: one class an instruction; everything else about it is derived."""
 
-from tvm_neuron.isa.act import Activation
+from tvm_neuron.isa.act import Activation, ActTensorScalar
 from tvm_neuron.isa.affine import Affine, affine
 from tvm_neuron.isa.bits import TensorScalarBits, TensorTensorBits
 from tvm_neuron.isa.cost import Cost
@@ -14,6 +14,7 @@ ISA: tuple[type[Instruction], ...] = (
     Matmul,
     Transpose,
     Activation,
+    ActTensorScalar,
     TensorTensor,
     TensorScalar,
     ScalarTensorTensor,
@@ -36,6 +37,7 @@ __all__ = [
     "BY_OPCODE",
     "ISA",
     "QUEUES",
+    "ActTensorScalar",
     "Activation",
     "Affine",
     "Cost",

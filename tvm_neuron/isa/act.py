@@ -1,11 +1,11 @@
-"""The ACT (scalar) engine: a function of each element, scaled and shifted on the way in."""
+"""The ACT (scalar) engine: a function of each element, scaled and shifted on the way in; arithmetic with scalars."""
 
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
-from tvm_neuron.isa.functions import ACTIVATION, ACTIVATION_NAMES, scaled
+from tvm_neuron.isa.functions import ACTIVATION, ACTIVATION_NAMES, ALU_NAMES, scaled, with_scalars
 from tvm_neuron.isa.instruction import Array, Instruction
 from tvm_neuron.isa.limits import elementwise_cycles, need_same_shape
-from tvm_neuron.isa.operand import choice, reads, scalar, writes
+from tvm_neuron.isa.operand import choice, reads, scalar, uint, writes
 from tvm_neuron.isa.tile import Tile
 
 
@@ -27,4 +27,27 @@ class Activation(Instruction, opcode=0x20, engine="act", mnemonic="activation"):
 
     def cost(self, device: Device) -> Cost:
         busy = elementwise_cycles(device, self.result.free_elems, self.source, self.result)
+        return Cost(busy, device.instruction_latency_cycles)
+
+
+class ActTensorScalar(Instruction, opcode=0x21, engine="act", mnemonic="act_tensor_scalar"):
+    """result[P, *N] = (source[P, *N] op0 scalar0) op1 scalar1; as tensor_scalar, which POOL takes."""
+
+    result: Tile = writes()
+    source: Tile = reads()
+    scalar0: float | Tile = scalar()
+    scalar1: float | Tile = scalar()
+    op0: str = choice(ALU_NAMES)
+    op1: str = choice(("bypass", *ALU_NAMES))
+    reverse: int = uint(0, 3)
+
+    def check(self, device: Device) -> None:
+        need_same_shape("act_tensor_scalar", self.result, self.source)
+
+    def compute(self, *sources: Array) -> Array:
+        source, scalar0, scalar1 = sources
+        return with_scalars(source, (scalar0, scalar1), (self.op0, self.op1), self.reverse)
+
+    def cost(self, device: Device) -> Cost:
+        busy = elementwise_cycles(device, self.result.free_elems, self.result, self.source)
         return Cost(busy, device.instruction_latency_cycles)

@@ -67,6 +67,14 @@ def scaled(x: Array, scale: Array, bias: Array) -> Array:
     return found
 
 
+def with_scalars(source: Array, scalars: tuple[Array, Array], ops: tuple[str, str], reverse: int) -> Array:
+    """(source op0 scalar0) op1 scalar1, the second unless it is "bypass"; bit i of `reverse` swaps operands of op i."""
+    for number, (op, scalar) in enumerate(zip(ops, scalars, strict=True)):
+        if op != "bypass":
+            source = ALU[op](scalar, source) if reverse >> number & 1 else ALU[op](source, scalar)
+    return source
+
+
 def _sigmoid(x: Array) -> Array:
     return np.float32(1) / (np.float32(1) + np.exp(-x))
 

@@ -5,7 +5,7 @@ import numpy as np
 from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
-from tvm_neuron.isa.functions import ALU, ALU_NAMES, REDUCE_NAMES, reduced
+from tvm_neuron.isa.functions import ALU, ALU_NAMES, REDUCE_NAMES, reduced, with_scalars
 from tvm_neuron.isa.instruction import Array, Instruction
 from tvm_neuron.isa.limits import elementwise_cycles, is_strided, need_same_shape
 from tvm_neuron.isa.operand import choice, reads, scalar, uint, writes
@@ -57,10 +57,7 @@ class TensorScalar(Instruction, opcode=0x31, engine="pool", mnemonic="tensor_sca
 
     def compute(self, *sources: Array) -> Array:
         source, scalar0, scalar1 = sources
-        value = ALU[self.op0](scalar0, source) if self.reverse & 1 else ALU[self.op0](source, scalar0)
-        if self.op1 == "bypass":
-            return value
-        return ALU[self.op1](scalar1, value) if self.reverse & 2 else ALU[self.op1](value, scalar1)
+        return with_scalars(source, (scalar0, scalar1), (self.op0, self.op1), self.reverse)
 
     def cost(self, device: Device) -> Cost:
         busy = elementwise_cycles(device, self.result.free_elems, self.result, self.source)

@@ -8,6 +8,7 @@ from tvm_neuron.codegen.emit.targets import Emits, Operand, Temporaries, spread
 from tvm_neuron.errors import CompileError
 from tvm_neuron.isa import (
     Activation,
+    ActTensorScalar,
     Memset,
     ScalarTensorTensor,
     Select,
@@ -50,10 +51,12 @@ class Arithmetic:
                 else:
                     self._affine("copy", expr, result)
             case Apply("min", (Apply("max", (inner, Num(low))), Num(high))):
+                source = spread(self._tile(inner), result.dims)
+                instruction = ActTensorScalar if source.space == "psum" else TensorScalar  # as with loads
                 self.builder.emit(
-                    TensorScalar(
-                        result=result, source=spread(self._tile(inner), result.dims), scalar0=float(low),
-                        scalar1=float(high), op0="max", op1="min", reverse=0,
+                    instruction(
+                        result=result, source=source, scalar0=float(low), scalar1=float(high), op0="max", op1="min",
+                        reverse=0,
                     )
                 )  # fmt: skip
             case Apply("multiply", (left, right)) if left == right:

@@ -1,0 +1,86 @@
+"""sum_biases: the PE array adds a bias that would cost ACT or POOL a pass of its own.
+
+ReLU6 after a bias takes two instructions on the way out of PSUM, the one for the bias being the first: without it, one
+does both bounds. The array adds it for nothing where its rows are not all in use: data of 96 channels get further ones
+that are 1, and the weights of these are the bias, cut into numbers of the array's dtype that add up to it exactly. What
+writes the data writes these ones as well, as output channels whose weights are zero: engines take no longer for them.
+"""
+
+from collections.abc import Container
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_neuron.codegen.kernels.channels_of_ones import ONES, channel_vector, on_wide, possible_ones, widen
+from tvm_neuron.codegen.overlap.work import work_of
+from tvm_neuron.codegen.tiles.restrict import Rows
+from tvm_neuron.hw import Device
+from tvm_neuron.isa.dtypes import DTYPES
+from tvm_neuron.schedule.expr import Apply, Expr, rewrite_operations
+from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel
+from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.tensor import Tensor
+
+
+def sum_biases(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> list[Kernel]:
+    """The kernels, such contractions with their biases among the weights, on data with channels of ones."""
+    added = possible_ones(kernels, partition_of, device)
+    biased: dict[Kernel, Kernel] = {}
+    wide: dict[Tensor, Rows] = {}
+    for kernel in kernels:
+        root = kernel.root
+        if isinstance(root, Contraction) and root.data in added and kernel.out not in added:
+            after = _biased(kernel, root, partition_of[root.data])
+            if after is not None and _passes_ps(after, device) < _passes_ps(kernel, device):
+                biased[kernel] = after
+                widen(root.data, added, wide, partition_of)
+    return [on_wide(biased.get(kernel, kernel), wide, partition_of) for kernel in kernels]
+
+
+def _biased(kernel: Kernel, root: Contraction, dim: int) -> Kernel | None:
+    """The kernel with its bias as further rows of its weights."""
+    if root.steps or root.side or root.maps[dim] != Linear(0) or root.data.shape[dim] != root.weights.shape[0]:
+        return None
+    biases: set[Expr] = set()
+
+    def without(expr: Apply) -> Expr:
+        if expr.op == "add" and expr.args[0] is ROOT and channel_vector(expr.args[1], kernel.channel) is not None:
+            biases.add(expr.args[1])
+            return ROOT
+        return expr
+
+    expr = rewrite_operations(kernel.expr, without)
+    if len(biases) != 1 or _bare_roots(kernel.expr, biases):
+        return None
+    vector = channel_vector(biases.pop(), kernel.channel)
+    assert vector is not None
+    rows = _rows(vector, root.dtype)
+    if rows is None:
+        return None
+    return replace(kernel, expr=expr, root=replace(root, weights=np.concatenate([root.weights, rows])))
+
+
+def _bare_roots(expr: Expr, biases: Container[Expr]) -> bool:
+    """Whether the root occurs without one of the biases, too."""
+    if not isinstance(expr, Apply):
+        return expr is ROOT
+    if expr.op == "add" and expr.args[0] is ROOT and expr.args[1] in biases:
+        return False
+    return any(_bare_roots(arg, biases) for arg in expr.args)
+
+
+def _rows(bias: NDArray[np.float32], dtype: str) -> NDArray[np.float32] | None:
+    """[ONES, M] numbers of the dtype that add up to the bias; None if none do."""
+    found, rest = [], bias
+    with np.errstate(over="ignore", invalid="ignore"):  # what float16 does not hold leaves infinity or NaN
+        for _ in range(ONES):
+            found.append(rest.astype(DTYPES[dtype]).astype(np.float32))
+            rest = rest - found[-1]
+    return np.stack(found) if np.all(rest == 0) else None
+
+
+def _passes_ps(kernel: Kernel, device: Device) -> int:
+    """How long the way out of PSUM keeps ACT and POOL."""
+    work = work_of(kernel, device)
+    return work["act"] + work["pool"]
