@@ -6,7 +6,7 @@ from onnx import helper
 from tests.codegen.graphs import graph_of
 from tests.onnx_models import make_model
 from tvm_neuron.codegen.kernels.fill_first import fill_first
-from tvm_neuron.codegen.kernels.row_folds import is_fill
+from tvm_neuron.codegen.kernels.row_axes import is_fill
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.hw import load_device
 from tvm_neuron.schedule.kernel import Kernel

@@ -69,12 +69,14 @@ def check(model: onnx.ModelProto, chip: str, mode: str = "strict") -> None:
         assert relative_error(found[name], exact) < case.bounds[name]
 
 
-def chain(batch: int = 1, between: int = 32, last: int = 32, **second: Sequence[int]) -> onnx.ModelProto:
+def chain(
+    batch: int = 1, between: int = 32, last: int = 32, strides: Sequence[int] = (2, 2), **second: Sequence[int]
+) -> onnx.ModelProto:
     """Two convolutions; the last halves the rows, as its fold may be smaller then."""
     net = Convolutions()
     x = net.op("Relu", net.conv("x", CHANNELS, between))
     x = net.op("Relu", net.conv(x, between, between, **second))
-    return net.model(net.conv(x, between, last, strides=(2, 2)), batch=batch)
+    return net.model(net.conv(x, between, last, strides=strides), batch=batch)
 
 
 @pytest.mark.parametrize("chip", ["inf1", "inf2"])
@@ -102,12 +104,23 @@ def test_batches(mode: str) -> None:
 
 def test_as_many_rows_as_partitions_take() -> None:
     """The stride of the last convolution brings half as many rows; the output itself is as the model has it."""
-    model = chain(between=32, last=64)
-    assert shapes(model) == [(1, 128, 14, 22), (1, 64, 14, 22), (1, 64, 12, 10)]  # the first has a copy beside it
+    model = chain(between=32, last=64, strides=(2, 1))
+    assert shapes(model) == [(1, 128, 14, 22), (1, 64, 14, 22), (1, 64, 12, 20)]  # the first has a copy beside it
     middle = [kernel.root for kernel in kernels_of(model) if isinstance(kernel.root, Contraction)][1]
     assert middle.weights.shape == (128, 2, 3, 64)  # of 2 rows, from the folded rows above, here and below
     assert middle.repeats == 2
     assert np.count_nonzero(middle.weights) == 2 * 32 * 3 * 3 * 32
+
+
+def test_squares_of_pixels_where_columns_are_halved_too() -> None:
+    """All of the array, as with 4 rows; a window of 5 x 5 meets 9 squares, and the last one 2 x 2."""
+    model = chain(between=32, last=64, kernel=(5, 5), pads=2)
+    assert shapes(model) == [(1, 128, 14, 12), (1, 128, 14, 12), (1, 64, 12, 10)]
+    middle, last = [kernel.root for kernel in kernels_of(model) if isinstance(kernel.root, Contraction)][1:]
+    assert middle.weights.shape == (128, 3, 3, 128)
+    assert middle.repeats == 4
+    assert np.count_nonzero(middle.weights) == 4 * 32 * 5 * 5 * 32
+    assert last.weights.shape == (128, 2, 2, 64)
 
 
 def test_what_branches_and_joins_is_folded_alike() -> None:
@@ -139,7 +152,9 @@ def test_what_others_read_in_other_ways_stays(reader: str) -> None:
     check(model, "inf2")
 
 
-def depthwise(channels: int, few: int, stride: int = 1, columns: int = 20) -> onnx.ModelProto:
+def depthwise(
+    channels: int, few: int, stride: int = 1, columns: int = 20, last: Sequence[int] = (4, 4)
+) -> onnx.ModelProto:
     """Two inverted bottlenecks, the second one joined to what it begins with; a quarter of the rows leaves."""
     net = Convolutions()
     x = net.op("Relu", net.conv("x", CHANNELS, channels, (1, 1), 0))
@@ -148,7 +163,7 @@ def depthwise(channels: int, few: int, stride: int = 1, columns: int = 20) -> on
     x = net.op("Relu", net.conv(x, few, channels, (1, 1), 0))
     x = net.op("Relu", net.conv(x, 1, channels, group=channels))
     x = net.op("Add", few_at_first, net.conv(x, channels, few, (1, 1), 0))
-    return net.model(net.conv(x, few, 128, strides=(4, 4)), rows=48, columns=columns)
+    return net.model(net.conv(x, few, 128, strides=last), rows=48, columns=columns)
 
 
 @pytest.mark.parametrize("chip", ["inf1", "inf2"])
@@ -159,11 +174,11 @@ def test_depthwise_as_onnxruntime(channels: int, few: int, stride: int, chip: st
 
 @pytest.mark.parametrize(
     ("channels", "by", "tiles"),
-    [(32, 4, 1), (96, 4, 3), (144, 4, 5), (192, 2, 3), (128, 1, 1), (256, 1, 2)],
+    [(32, 4, 1), (96, 4, 3), (144, 4, 5), (192, 2, 3), (256, 1, 2)],
 )
 def test_depthwise_rows_take_the_partitions_that_channels_leave(channels: int, by: int, tiles: int) -> None:
     """Each tile of 128 partitions is multiplied by tiles of its own alone: 9 times for as many columns as remain."""
-    model = depthwise(channels, 24, columns=80)
+    model = depthwise(channels, 24, columns=80, last=(4, 1))
     layer = [kernel for kernel in kernels_of(model) if isinstance(kernel.root, Contraction)][4]
     assert isinstance(layer.root, Contraction)
     assert layer.out.shape == (1, channels * by, 48 // by, 80)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.codegen.kernels.channels import has_plain_constants
+from tvm_neuron.codegen.kernels.folds import Fold
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, rewrite
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel, Reduction
@@ -77,14 +78,14 @@ def _of_channel(load: Load, kernel: Kernel) -> bool:
     return maps is not None and maps[1] == Linear(0, {kernel.channel: 1}) and not maps[2].terms and not maps[3].terms
 
 
-def sum_row(kernel: Kernel) -> Axis | None:
-    """The axis along the rows of the image that a reduction sums, channel by channel; None for any other kernel."""
+def sum_row(kernel: Kernel, along: int) -> Axis | None:
+    """The axis along that dimension of the image that a reduction sums, channel by channel; None for other kernels."""
     root = kernel.root
     maps = linear_indices(root.load.indices) if isinstance(root, Reduction) else None
-    if not isinstance(root, Reduction) or maps is None or len(maps) != 4 or len(maps[2].terms) != 1:
+    if not isinstance(root, Reduction) or maps is None or len(maps) != 4 or len(maps[along].terms) != 1:
         return None
-    ((row, step),) = maps[2].terms.items()
-    is_alone = step == 1 and row in root.axes and all(row not in maps[d].terms for d in (0, 1, 3))
+    ((row, step),) = maps[along].terms.items()
+    is_alone = step == 1 and row in root.axes and all(row not in maps[d].terms for d in range(4) if d != along)
     return row if is_alone and maps[1] == Linear(0, {kernel.channel: 1}) else None
 
 
@@ -93,14 +94,14 @@ def folded_value(tensor: Tensor, order: Order) -> Tensor:
     return Tensor(f"{tensor.name}.folded", (tensor.shape[0], len(order), 1, 1), tensor.dtype)
 
 
-def sums_of_folded(kernel: Kernel, image: Tensor, by: int, top: int, out: Tensor) -> Kernel:
-    """The reduction over the folded image, whose rows start at `top`; a channel's sum comes out in `by` parts."""
-    root, row = kernel.root, sum_row(kernel)
+def sums_of_folded(kernel: Kernel, image: Tensor, fold: Fold, out: Tensor) -> Kernel:
+    """The reduction over the folded image; a channel's sum comes out in as many parts as rows are folded."""
+    root, row = kernel.root, sum_row(kernel, fold.along)
     assert isinstance(root, Reduction)
     assert row is not None
-    channel, new_row = Axis(kernel.channel.name, out.shape[1]), Axis(row.name, row.extent // by, True)
+    channel, new_row = Axis(kernel.channel.name, out.shape[1]), Axis(row.name, row.extent // fold.by, True)
     maps = list(linear_indices(root.load.indices) or ())
-    maps[1:3] = [Linear(0, {channel: 1}), Linear(top, {new_row: 1})]
+    maps[1], maps[fold.along] = Linear(0, {channel: 1}), Linear(fold.top, {new_row: 1})
     load = Load(image, tuple(part.expr() for part in maps))
     axes = tuple(new_row if axis is row else axis for axis in root.axes)
     return replace(_writing(kernel, out, channel), root=replace(root, load=load, axes=axes))

@@ -5,7 +5,7 @@ hold up all who read the first ones.
 """
 
 from tvm_neuron.allocation.regions import box, overlaps, whole
-from tvm_neuron.codegen.kernels.row_folds import is_fill
+from tvm_neuron.codegen.kernels.row_axes import is_fill
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.tensor import Tensor
 

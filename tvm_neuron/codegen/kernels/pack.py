@@ -54,6 +54,15 @@ def pack_depth(
     return [kernel for kernel in found if kernel not in gone]
 
 
+def packed_steps(kernel: Kernel, device: Device) -> int:
+    """How many window rows of the kernel's data lie on partitions at once if it is packed."""
+    root = kernel.root
+    if not isinstance(root, Contraction) or root.weights.shape[0] > FEW_CHANNELS:
+        return 1
+    picked = _window_axis(root, 1, device)
+    return picked[0].extent if picked else 1
+
+
 def _room(
     kernels: list[Kernel], kernel: Kernel, root: Contraction, partition_of: dict[Tensor, int],
     dtypes: Mapping[Tensor, str], device: Device, ring: int,

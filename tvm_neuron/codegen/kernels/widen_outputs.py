@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from tvm_neuron.codegen.kernels.channels import has_plain_constants
 from tvm_neuron.codegen.kernels.fold_rows import rewrite_folded
+from tvm_neuron.codegen.kernels.folds import Fold
 from tvm_neuron.codegen.kernels.pack import FEW_CHANNELS
-from tvm_neuron.codegen.kernels.row_folds import Fold, row_of, window_of
+from tvm_neuron.codegen.kernels.row_axes import ROWS, row_of, window_of
 from tvm_neuron.codegen.overlap.work import load_ps, work_of
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Axis
@@ -17,6 +18,7 @@ from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
 from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tiling import PARTITIONS
 
 
 def widen_outputs(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> list[Kernel]:
@@ -49,7 +51,7 @@ def _wide(kernel: Kernel, row: Axis, by: int) -> Kernel:
     images, _, rows, columns = kernel.out_maps
     plain = (images, Linear(0, {kernel.channel: 1}), Linear(0, {row: 1}), columns)
     flat = Tensor(kernel.out.name, kernel.out.shape, kernel.out.dtype)
-    fold = Fold(by, 0, row.extent, ((0, kernel.channel.extent),))
+    fold = Fold(ROWS, by, 0, row.extent, PARTITIONS, ((0, kernel.channel.extent),))
     folded = rewrite_folded(replace(kernel, out=flat, out_maps=plain), {flat: fold}, {flat: kernel.out})
     assert isinstance(folded.root, Contraction)
     ((block, _),) = folded.out_maps[2].terms.items()

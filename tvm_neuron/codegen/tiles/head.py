@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence, Set
 
-from tvm_neuron.codegen.kernels.row_folds import is_fill
+from tvm_neuron.codegen.kernels.row_axes import is_fill
 from tvm_neuron.codegen.overlap.work import work_of
 from tvm_neuron.codegen.tiles.unroll import is_asked_for
 from tvm_neuron.hw import Device

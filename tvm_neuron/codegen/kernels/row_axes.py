@@ -1,0 +1,59 @@
+"""row_axes: which axes of a kernel run along the rows of an image, or along its columns."""
+
+from dataclasses import dataclass
+
+from tvm_neuron.schedule.expr import Axis, Num
+from tvm_neuron.schedule.kernel import Contraction, Kernel
+from tvm_neuron.schedule.linear import Linear
+
+ROWS, COLUMNS = 2, 3  # dimensions of an image
+_DIMS = 4  # images, channels, rows, columns
+
+
+@dataclass(frozen=True)
+class Window:
+    """Along the rows of the data, a contraction reads `const + stride * row + dilation * step`."""
+
+    row: Axis
+    stride: int
+    const: int
+    step: Axis | None
+    dilation: int
+
+
+def is_fill(kernel: Kernel) -> bool:
+    """Whether it writes a number into a part of a tensor."""
+    return kernel.root is None and not kernel.by_dma and isinstance(kernel.expr, Num)
+
+
+def row_of(kernel: Kernel, along: int = ROWS) -> Axis | None:
+    """The axis along the rows, or the columns, that an arithmetic kernel writes channel by channel; None for others."""
+    maps = kernel.out_maps
+    is_arithmetic = not kernel.by_dma and (kernel.root is None or isinstance(kernel.root, Contraction))
+    if not is_arithmetic or len(maps) != _DIMS or maps[1].terms != {kernel.channel: 1}:
+        return None
+    row = next(iter(maps[along].terms), None)
+    others = (maps[0], maps[_across(along)])
+    if row is None or maps[along].terms != {row: 1} or any({row, kernel.channel} & set(part.terms) for part in others):
+        return None
+    return row
+
+
+def window_of(root: Contraction, along: int = ROWS) -> Window | None:
+    """How a contraction reads the rows of its data, or the columns, all channels of which it sums; else None."""
+    if len(root.maps) != _DIMS or root.maps[1] != Linear(0) or root.weights.shape[0] != root.data.shape[1]:
+        return None
+    part = root.maps[along]
+    steps = [axis for axis in part.terms if axis in root.steps]
+    others = [axis for axis in part.terms if axis not in root.steps]
+    if len(others) != 1 or len(steps) > 1 or min(part.terms.values()) < 1:
+        return None
+    if any(axis in root.maps[d].terms for d in (0, _across(along)) for axis in part.terms):
+        return None
+    step = steps[0] if steps else None
+    return Window(others[0], part.terms[others[0]], part.const, step, part.terms[step] if step else 0)
+
+
+def _across(along: int) -> int:
+    """The dimension of an image that is neither its channels nor the one along."""
+    return ROWS + COLUMNS - along
