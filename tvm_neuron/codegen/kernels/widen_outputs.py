@@ -7,9 +7,9 @@ becomes one of 6 rows, but gives 4 rows of output: half the matmuls. (Data of fe
 from dataclasses import replace
 
 from tvm_neuron.codegen.kernels.channels import has_plain_constants
-from tvm_neuron.codegen.kernels.fold_rows import rewrite_folded
 from tvm_neuron.codegen.kernels.folds import Fold
 from tvm_neuron.codegen.kernels.pack import FEW_CHANNELS
+from tvm_neuron.codegen.kernels.rewrite_folded import rewrite_folded
 from tvm_neuron.codegen.kernels.row_axes import ROWS, row_of, window_of
 from tvm_neuron.codegen.overlap.work import load_ps, work_of
 from tvm_neuron.hw import Device
