@@ -13,6 +13,7 @@ from tvm_neuron.codegen.kernels.fuse import fuse
 from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operands
 from tvm_neuron.codegen.kernels.pack import pack_depth
 from tvm_neuron.codegen.kernels.pack_columns import pack_columns
+from tvm_neuron.codegen.kernels.scale_of_sums import scale_of_sums
 from tvm_neuron.codegen.kernels.split_depth import split_depth
 from tvm_neuron.codegen.kernels.split_outputs import split_outputs
 from tvm_neuron.codegen.kernels.start_early import start_early
@@ -82,7 +83,7 @@ def make_kernels(
     kernels = fuse([apply_rules(block, rules, context) for block in graph.blocks])
     kernels = [kernel if kernel.by_dma else _simplified(kernel) for kernel in kernels]
     kernels = move_tables(kernels, partition_of)
-    kernels = choose_operands(kernels, precisions, device)
+    kernels = scale_of_sums(choose_operands(kernels, precisions, device))
     kernels = fold_rows(kernels, partition_of, device)
     kernels = widen_outputs(kernels, partition_of, device)
     ring = tuning.weights_bytes(device)

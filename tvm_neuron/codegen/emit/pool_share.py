@@ -67,15 +67,17 @@ def pool_share(emitter: Emitter, kernel: Kernel, channels: Sequence[Segment], da
         return None
     region = strips[0]
     rows = kernel.free[0]
-    size = tile_sizes(kernel.free, region, device.moving_max_elems)[rows]
-    low, high = region[rows]
-    chunks = [(start + i * n, n) for start, n, count in segments(low, high, size) for i in range(count)]
-    elems = chunks[0][1] * prod(axis.extent for axis in kernel.free[1:])
-    if elems > device.moving_max_elems:
+    most = tile_sizes(kernel.free, region, device.moving_max_elems)[rows]
+    inner = prod(axis.extent for axis in kernel.free[1:])
+    if most * inner > device.moving_max_elems:
         return None
-    taken = _count(kernel, single[0], elems, len(chunks) * len(single), device)
+    cuts = [_chunks(*region[rows], size) for size in (most, -(-most // 2))]
+    cuts = [chunks for chunks in cuts if chunks is cuts[0] or _is_long(chunks[0][1] * inner, device)]
+    counts = [_count(kernel, single[0], chunks[0][1] * inner, len(chunks) * len(single), device) for chunks in cuts]
+    (_, taken), chunks = min(zip(counts, cuts, strict=True), key=lambda found: found[0][0])
     if not taken:
         return None
+    low, _ = region[rows]
     whole, rest = divmod(len(chunks) * len(single) - taken, len(chunks))
     parts = [(part, {**region, rows: (start, start + n)}) for part in diagonals for start, n in chunks][-taken:]
     left = [(single[:whole], region)] if whole else []
@@ -98,8 +100,18 @@ def diagonal(root: Contraction, run: Segment, data_first: int) -> Diagonal | Non
     return Diagonal(run, first, own)
 
 
-def _count(kernel: Kernel, run: Segment, elems: int, parts: int, device: Device) -> int:
-    """How many of so many equal parts POOL takes so that it is done when the array is."""
+def _chunks(low: int, high: int, size: int) -> list[tuple[int, int]]:
+    """Where each part of about `size` rows starts, and how many it has."""
+    return [(start + i * n, n) for start, n, count in segments(low, high, size) for i in range(count)]
+
+
+def _is_long(elems: int, device: Device) -> bool:
+    """Whether neither engine would do more of them in the same time."""
+    return elems >= max(device.elementwise_min_cycles, device.matmul_min_cycles)
+
+
+def _count(kernel: Kernel, run: Segment, elems: int, parts: int, device: Device) -> tuple[int, int]:
+    """The time until both are done, and how many of so many equal parts POOL takes for that."""
     found = corners(kernel, run, 0, device)
     columns, count = (run[1] // len(found), len(found)) if found else (run[1], 1)
     array = count * duration_ps(max(min(device.matmul_min_cycles, columns), elems), clock_hz(device, "pe"))
@@ -110,7 +122,7 @@ def _count(kernel: Kernel, run: Segment, elems: int, parts: int, device: Device)
         pool = duration_ps(cycles + latency, clock_hz(device, "pool"))
         return max(array * (parts - taken), pool * taken)
 
-    return min(range(min(_MOST, parts - 1) + 1), key=time)
+    return min((time(taken), taken) for taken in range(min(_MOST, parts - 1) + 1))
 
 
 def emit_share(emitter: Emitter, kernel: Kernel, share: Share) -> None:
