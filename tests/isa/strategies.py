@@ -22,9 +22,13 @@ def affines(draw: st.DrawFn) -> Affine:
 
 
 def sram_tiles(spaces: tuple[str, ...] = ("sbuf", "psum")) -> st.SearchStrategy[Tile]:
-    return st.builds(
-        Tile, st.sampled_from(spaces), st.sampled_from(CODES), affines(), st.integers(1, 128), affines(), _DIMS
-    )
+    def tiles(space: str) -> st.SearchStrategy[Tile]:
+        skew = st.integers(0, 9999) if space == "sbuf" else st.just(0)
+        return st.builds(
+            Tile, st.just(space), st.sampled_from(CODES), affines(), st.integers(1, 128), affines(), _DIMS, skew
+        )
+
+    return st.sampled_from(spaces).flatmap(tiles)
 
 
 _DRAM_TILES = st.builds(DramTile, st.integers(0, 9999), st.sampled_from(CODES), affines(), _DIMS)

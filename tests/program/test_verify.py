@@ -9,6 +9,7 @@ from tests.sim.small import TENSORS, dram, load, program, sbuf, store
 from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import load_device
 from tvm_neuron.isa import DmaCopy, Wait, affine
+from tvm_neuron.isa.limits import check_tile
 from tvm_neuron.program import DramTensor, Loop
 from tvm_neuron.program.form import check_form
 from tvm_neuron.program.verify import verify
@@ -52,3 +53,19 @@ def test_more_instructions_than_can_be_looked_at() -> None:
     count = 5_000_001
     with pytest.raises(ProgramError, match=f"runs {count} instructions; at most 5000000 can be looked at"):
         verify(program(Loop(count, (load(),))), DEVICE)
+
+
+@pytest.mark.parametrize(
+    ("skew", "expected"),
+    [(3, "are not aligned to bfloat16"), (2**15, r"bytes 0 to \d+ of each SBUF partition; inf1 has")],
+)
+def test_a_skew_keeps_to_the_memory(skew: int, expected: str) -> None:
+    skewed = replace(sbuf(0, 32), skew=skew)
+    with pytest.raises(ProgramError, match=expected):
+        check_tile(skewed, DEVICE, (), "dma_copy.target", any_start=True)
+
+
+def test_only_a_transfer_is_skewed() -> None:
+    check_tile(replace(sbuf(0, 32), skew=8), DEVICE, (), "dma_copy.target", any_start=True)
+    with pytest.raises(ProgramError, match="skewed by 8 bytes in SBUF; only a DMA does so, in SBUF"):
+        check_tile(replace(sbuf(0, 32), skew=8), DEVICE, (), "activation.source")

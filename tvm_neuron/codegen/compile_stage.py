@@ -105,7 +105,7 @@ def _memory_report(program: Program, room: Room, builder: Builder, device: Devic
     def total(kind: str) -> int:
         return sum(tensor.size_bytes for tensor in program.tensors if tensor.kind == kind)
 
-    used = room.zones.tensors_at + room.plan.extent_bytes + builder.weights.used
+    used = room.zones.tensors_at + room.plan.extent_bytes + builder.weights.used + builder.slots.bytes_per_partition
     kept = builder.resident.used
     return {
         "weights": total("weight"),

@@ -19,6 +19,7 @@ from tvm_neuron.codegen.emit.images import transfer_image
 from tvm_neuron.codegen.emit.movement import emit_movement
 from tvm_neuron.codegen.emit.positions import load_positions
 from tvm_neuron.codegen.emit.product import emit_product, emit_transposition
+from tvm_neuron.codegen.emit.spread import slots_for
 from tvm_neuron.codegen.emit.vector import emit_vector
 from tvm_neuron.codegen.emit.vectors import Vectors
 from tvm_neuron.codegen.residents import Room
@@ -30,6 +31,7 @@ from tvm_neuron.program import DramTensor, Node, Program
 from tvm_neuron.schedule.kernel import Contraction, Gather, Kernel, Product, Reduction, Transposition
 from tvm_neuron.schedule.tensor import Tensor
 
+_ZEROED = 6  # numbers of each column that POOL makes zero behind a kernel, 0.3 us: others wait no longer for it
 _EMIT: dict[type, Callable[[Emitter, Kernel], None]] = {
     Contraction: emit_contraction,
     Product: emit_product,
@@ -53,13 +55,15 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     """The stage's instructions; with `keep_weights`, what stays in SBUF is loaded by the prologue."""
     zones = room.zones
     weights_at = zones.tensors_at + room.plan.extent_bytes
+    end = device.sbuf_bytes_per_partition
+    slots = slots_for(stage.kernels, device, end, end - weights_at - stage.tuning.weights_bytes(device))
+    end -= slots.bytes_per_partition
     builder = Builder(
         device, Vectors(0, zones.vectors_columns, zones.vectors_in_turns, device.partitions),
         Ring(zones.resident_at, zones.resident_bytes), Ring(zones.scratch_at, zones.scratch_bytes),
         Ring(zones.reduced_at, zones.reduced_bytes), Ring(zones.positions_at, zones.positions_bytes),
         Ring(zones.masks_at, zones.masks_bytes), Ring(zones.diagonals_at, zones.diagonals_bytes),
-        Ring(zones.scaled_at, zones.scaled_bytes),
-        Ring(weights_at, device.sbuf_bytes_per_partition - weights_at),
+        Ring(zones.scaled_at, zones.scaled_bytes), slots, Ring(weights_at, end - weights_at),
     )  # fmt: skip
     dram, images = _dram_tensors(stage, room, builder)
     emitter = Emitter(builder, room.plan, device, dram, room.keeps, images=images, uses=_uses(stage))
@@ -78,6 +82,8 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
                     builder.emit(_load_vectors(builder, table, builder.vectors.table_at))
                 load_positions(emitter, kernel)
                 _EMIT[type(kernel.root)](emitter, kernel)
+                for instruction in slots.zero(_ZEROED):
+                    builder.emit(instruction)
             for tensor in departures.get(number, ()):
                 _transfer(emitter, tensor, is_load=False)
         ends.append(len(builder.body))

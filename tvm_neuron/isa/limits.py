@@ -36,10 +36,10 @@ def is_strided(device: Device, tile: Tile) -> bool:
 def check_tile(tile: Tile, device: Device, counts: tuple[int, ...], who: str, any_start: bool = False) -> None:
     """Rules for every SBUF or PSUM operand, over all iterations of the loops (running `counts` times).
 
-    `any_start`: the access may start at any partition, as a DMA's can.
+    `any_start`: the access may start at any partition, and elsewhere in each, as a DMA's can.
 
     Raises:
-        ProgramError: outside the memory, a bad start partition, too many dimensions, or over a PSUM bank's edge.
+        ProgramError: outside the memory, a bad start partition, a skew, too many dimensions, over a PSUM bank's edge.
     """
     check_bounds(tile, device, counts, who)
     step = partition_start_step(tile.partitions)
@@ -48,10 +48,12 @@ def check_tile(tile: Tile, device: Device, counts: tuple[int, ...], who: str, an
             f"{who}: {tile.partitions} partitions start at {tile.partition}; "
             f"an access of that many starts at a multiple of {step}"
         )
+    if tile.skew and (tile.space != "sbuf" or not any_start):
+        raise ProgramError(f"{who}: skewed by {tile.skew} bytes in {tile.space.upper()}; only a DMA does so, in SBUF")
     if not 1 <= len(tile.dims) <= MAX_FREE_DIMS or tile.free_elems < 1:
         raise ProgramError(f"{who}: free dimensions {tile.dims}; 1 to {MAX_FREE_DIMS} are possible, none of them empty")
     size = size_bytes(tile.dtype)
-    if any(part % size for part in _parts(tile.offset, counts)):
+    if any(part % size for part in (*_parts(tile.offset, counts), tile.skew)):
         raise ProgramError(f"{who}: bytes {tile.offset} are not aligned to {tile.dtype}")
     bank = device.psum_bank_bytes
     if tile.space == "psum" and max(_residues(tile.offset, counts, bank)) + tile.extent_bytes > bank:

@@ -28,7 +28,8 @@ DMA: in ns): the first number keeps the engine busy, the second passes until the
 * `origin` is the model operator that an instruction comes from, as an index in the program's table.
 * Addresses may move with the loops around an instruction: `64+128*i0`, or around a ring, `64+(+0+128*i0)%1024`.
 * A tile `sbuf.bfloat16{{p=0;n=128;at=64;dims=58*8,1*56}}` starts at partition p, has n of them, starts at byte `at` in
-  each, and takes `step*count` elements along each free axis, the innermost last. A tile `dram.float32{{t=0;at=5;...}}`
+  each, and takes `step*count` elements along each free axis, the innermost last. With `skew=54;` before `dims` each
+  partition starts 54 bytes behind the one before, which only a DMA can. A tile `dram.float32{{t=0;at=5;...}}`
   lies in tensor t; its `at` counts elements.
 * Elementwise operations `op`: {", ".join(ALU_NAMES)}.
 * Operations on bits: {", ".join(BITWISE_NAMES)}. What they read stays as it lies in memory.

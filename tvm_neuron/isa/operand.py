@@ -10,7 +10,7 @@ from tvm_neuron.isa.codec import Reader, Writer
 from tvm_neuron.isa.dtypes import CODES
 from tvm_neuron.isa.tile import MAX_DRAM_DIMS, DramTile, Tile, parse_tile
 
-_SPACES = ("sbuf", "psum", "dram")
+_SPACES = ("sbuf", "psum", "dram", "skewed")  # as encoded: what is skewed lies in SBUF
 MAX_LOOP_DEPTH = 16
 
 
@@ -71,13 +71,15 @@ class TileKind(Kind):
     spaces: tuple[str, ...] = ("sbuf", "psum")
 
     def write(self, out: Writer, value: Tile | DramTile) -> None:
-        space = "dram" if isinstance(value, DramTile) else value.space
+        space = "dram" if isinstance(value, DramTile) else "skewed" if value.skew else value.space
         out.uint(_SPACES.index(space) * len(CODES) + CODES.index(value.dtype))
         if isinstance(value, DramTile):
             out.uint(value.tensor)
         else:
             write_affine(out, value.partition)
             out.uint(value.partitions)
+            if value.skew:
+                out.uint(value.skew)
         write_affine(out, value.offset)
         out.uint(len(value.dims))
         for step, count in value.dims:
@@ -92,8 +94,10 @@ class TileKind(Kind):
             return DramTile(tensor, CODES[code], offset, self._read_dims(data))
         partition = read_affine(data)
         partitions = data.uint()
+        skew = data.uint() if _SPACES[space] == "skewed" else 0
         offset = read_affine(data)
-        return Tile(_SPACES[space], CODES[code], partition, partitions, offset, self._read_dims(data))
+        memory = "sbuf" if _SPACES[space] == "skewed" else _SPACES[space]
+        return Tile(memory, CODES[code], partition, partitions, offset, self._read_dims(data), skew)
 
     def _read_dims(self, data: Reader) -> tuple[tuple[int, int], ...]:
         return tuple((data.uint(), data.uint()) for _ in range(data.count(MAX_DRAM_DIMS, "dimensions")))

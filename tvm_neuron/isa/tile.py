@@ -23,7 +23,10 @@ def _parse_dims(text: str) -> Dims:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """[partitions, *counts] elements of SBUF or PSUM: the same free-axis pattern in each of some partitions."""
+    """[partitions, *counts] elements of SBUF or PSUM: the same free-axis pattern in each of some partitions.
+
+    A transfer has an address for each partition: with a `skew`, each starts so many bytes behind the one before.
+    """
 
     space: str  # "sbuf" or "psum"
     dtype: str
@@ -31,6 +34,7 @@ class Tile:
     partitions: int
     offset: Affine  # bytes from the start of each partition
     dims: Dims
+    skew: int = 0
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -44,13 +48,15 @@ class Tile:
 
     @property
     def extent_bytes(self) -> int:
-        """Bytes from the first byte touched in a partition to one past the last (steps are never negative)."""
-        return (sum(step * (count - 1) for step, count in self.dims) + 1) * size_bytes(self.dtype)
+        """Bytes from the first byte touched in any partition to one past the last (steps are never negative)."""
+        elems = sum(step * (count - 1) for step, count in self.dims) + 1
+        return elems * size_bytes(self.dtype) + self.skew * (self.partitions - 1)
 
     def __str__(self) -> str:
+        skew = f"skew={self.skew};" if self.skew else ""
         return (
             f"{self.space}.{self.dtype}{{p={self.partition};n={self.partitions};"
-            f"at={self.offset};dims={_print_dims(self.dims)}}}"
+            f"at={self.offset};{skew}dims={_print_dims(self.dims)}}}"
         )
 
 
@@ -77,7 +83,7 @@ class DramTile:
         return f"dram.{self.dtype}{{t={self.tensor};at={self.offset};dims={_print_dims(self.dims)}}}"
 
 
-_TILE = re.compile(r"(sbuf|psum)\.(\w+)\{p=([^;]*);n=(\d+);at=([^;]*);dims=([^}]*)\}")
+_TILE = re.compile(r"(sbuf|psum)\.(\w+)\{p=([^;]*);n=(\d+);at=([^;]*);(?:skew=(\d+);)?dims=([^}]*)\}")
 _DRAM = re.compile(r"dram\.(\w+)\{t=(\d+);at=([^;]*);dims=([^}]*)\}")
 
 
@@ -88,8 +94,9 @@ def parse_tile(text: str) -> Tile | DramTile:
         ValueError: it is neither.
     """
     if chip := _TILE.fullmatch(text):
-        space, dtype, partition, count, at, dims = chip.groups()
-        return Tile(space, dtype, Affine.parse(partition), int(count), Affine.parse(at), _parse_dims(dims))
+        space, dtype, partition, count, at, skew, dims = chip.groups()
+        place = Affine.parse(partition), int(count), Affine.parse(at)
+        return Tile(space, dtype, *place, _parse_dims(dims), int(skew or 0))
     if dram := _DRAM.fullmatch(text):
         dtype, tensor, at, dims = dram.groups()
         return DramTile(int(tensor), dtype, Affine.parse(at), _parse_dims(dims))

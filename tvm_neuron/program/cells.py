@@ -2,8 +2,8 @@
 
 A cell is a group of partitions by a number of bytes. Groups of 32 are exact for engines: their accesses start at a
 multiple of 32, so two that touch one group both touch its first partition. A DMA may start anywhere and is taken to
-touch the whole of its groups. The bytes are the largest number that divides every address,
-step and run of bytes in that memory.
+touch the whole of its groups, and where it is skewed, in each partition what it touches in any. The bytes are the
+largest number that divides every address, step and run of bytes in that memory.
 """
 
 from collections.abc import Sequence
@@ -88,6 +88,8 @@ def _pattern(tile: Tile | DramTile, is_write: bool) -> _Pattern:
             run *= count
         else:
             dims.append((step * size, count))
+    if isinstance(tile, Tile) and tile.skew:
+        dims.append((tile.skew, tile.partitions))
     return _Pattern(tile, is_write, 1 if isinstance(tile, Tile) else size, run, tuple(reversed(dims)))
 
 

@@ -50,7 +50,7 @@ def _check_instruction(instruction: Instruction, program: Program, depth: int) -
         _check_sizes([number for dim in tile.dims for number in dim], _MOST, f"{who}.{name}")
         if not isinstance(tile, DramTile):
             _check_affine(tile.partition, depth, f"{who}.{name}")
-            _check_sizes([tile.partitions], _MOST, f"{who}.{name}")
+            _check_sizes([tile.partitions, tile.skew], _MOST, f"{who}.{name}")
         elif not 0 <= tile.tensor < len(program.tensors):
             raise ProgramError(
                 f"{who}.{name}: tensor {tile.tensor} is not in the table of {len(program.tensors)} tensors"

@@ -48,6 +48,11 @@ class Contraction:
         """[K, M]: which channels are multiplied by anything for which output channel."""
         return np.any(self.weights.reshape(self.weights.shape[0], -1, self.weights.shape[-1]), axis=1)
 
+    @cached_property
+    def is_diagonal(self) -> bool:
+        """Whether every output channel depends on one channel at most, and no two on the same."""
+        return bool(self._met.sum(axis=0).max() <= 1 and self._met.sum(axis=1).max() <= 1)
+
     def used_tiles(self, rows: int, columns: int) -> int:
         """How many stationary tiles of so many rows and columns there are that are not all zero."""
         depth, width = self.weights.shape[0], self.weights.shape[-1]

@@ -77,7 +77,7 @@ def make_access(tile: Tile | DramTile, counts: Sequence[int], pitch_bytes: int) 
         moving, place = [(tile.offset, size)], tile.tensor
     else:
         moving, place = [(tile.partition, pitch_bytes), (tile.offset, 1)], tile.space
-        strides = (pitch_bytes, *strides)
+        strides = (pitch_bytes + tile.skew, *strides)
     base, steps, rings = 0, dict[int, int](), []
     for affine, unit in moving:
         if affine.wraps(counts):

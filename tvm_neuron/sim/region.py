@@ -43,10 +43,10 @@ class Region:
 def make_region(tile: Tile | DramTile, counts: Sequence[int], depth: int) -> Region:
     """The Region of `tile` in a nest whose outermost loop is at `depth`; `counts` are those of all loops around it."""
     size = size_bytes(tile.dtype)
-    extent = (sum(step * (count - 1) for step, count in tile.dims) + 1) * size
     if isinstance(tile, Tile):
         partitions = _range(tile.partition, tile.partitions, 1, counts, depth)
-        return Region(tile.space, partitions, _range(tile.offset, extent, 1, counts, depth))
+        return Region(tile.space, partitions, _range(tile.offset, tile.extent_bytes, 1, counts, depth))
+    extent = (sum(step * (count - 1) for step, count in tile.dims) + 1) * size
     return Region(tile.tensor, _range(Affine(), 1, 1, counts, depth), _range(tile.offset, extent, size, counts, depth))
 
 

@@ -15,6 +15,7 @@ from tvm_neuron.codegen.emit.load_weights import Placed, group_bytes, load_group
 from tvm_neuron.codegen.emit.nests import nests
 from tvm_neuron.codegen.emit.pool_share import Share, emit_share, pool_share
 from tvm_neuron.codegen.emit.scale_group import scale_group
+from tvm_neuron.codegen.emit.spread import load_spread, spread_tiles
 from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.codegen.emit.tile_end import TileEnd
 from tvm_neuron.codegen.emit.weight_tiles import (
@@ -54,9 +55,14 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
     if held is not None:
         _emit_group(emitter, kernel, held)
         return
-    share = pool_share(emitter, kernel, channels, data_first)
+    parts = spread_tiles(emitter, kernel, channels, data_first)
+    share = pool_share(emitter, kernel, channels, data_first, is_whole=bool(parts))
     if share is not None:
         _emit_shared(emitter, kernel, share, data_first)
+        return
+    if parts:
+        for loaded in load_spread(emitter, kernel, parts, data_first):
+            _emit_group(emitter, kernel, loaded)
         return
     tiles = weight_tiles(kernel, channels, data_first, emitter.device)
     if emitter.is_staged(kernel):
@@ -87,12 +93,24 @@ def _emit_shared(emitter: Emitter, kernel: Kernel, share: Share, data_first: int
     assert isinstance(root, Contraction)
     builder.psum_banks_taken = len(share.taken)
     for channels, region in share.left:
-        tiles = weight_tiles(kernel, channels, data_first, emitter.device)
-        for group in groups(tiles, group_bytes(emitter, kernel, tiles), kernel):
-            for tile, at in load_group(emitter, group, kernel, root.dtype, builder.weights):
+        for loaded in _loaded(emitter, kernel, channels, data_first):
+            for tile, at in loaded:
                 _Run(emitter, kernel, tile, at).emit(region)
     builder.psum_banks_taken = 0
     emit_share(emitter, kernel, share)
+
+
+def _loaded(emitter: Emitter, kernel: Kernel, channels: Sequence[Segment], data_first: int) -> Iterator[list[Placed]]:
+    """The weights of these output channels, some at a time, after what brings them."""
+    root = kernel.root
+    assert isinstance(root, Contraction)
+    parts = spread_tiles(emitter, kernel, channels, data_first)
+    if parts:
+        yield from load_spread(emitter, kernel, parts, data_first)
+        return
+    tiles = weight_tiles(kernel, channels, data_first, emitter.device)
+    for group in groups(tiles, group_bytes(emitter, kernel, tiles), kernel):
+        yield load_group(emitter, group, kernel, root.dtype, emitter.builder.weights)
 
 
 def _emit_group(emitter: Emitter, kernel: Kernel, loaded: list[Placed]) -> None:
@@ -187,20 +205,20 @@ class _Run:
         """Matmuls over one run of summed channels and all steps; `index` is the run's first depth tile."""
         builder, dtype = self.emitter.builder, self.root.dtype
         _, size, count = run
-        columns, item = self.tile.columns, size_bytes(dtype)
+        columns, each, item = self.tile.columns, self.tile.step_elems, size_bytes(dtype)
         steps = prod(axis.extent for axis in self.root.steps)
         with ExitStack() as stack:
             depths = [stack.enter_context(builder.loop(n)) for n in (count, *(a.extent for a in self.root.steps))]
             inner = steps
-            moves = [(spans[self.kernel.channel].depth, self.tile.row_elems), (depths[0], steps * columns)]
+            moves = [(spans[self.kernel.channel].depth, self.tile.row_elems), (depths[0], steps * each)]
             for axis, depth in zip(self.root.steps, depths[1:], strict=True):
                 inner //= axis.extent
-                moves.append((depth, inner * columns))
+                moves.append((depth, inner * each))
             moving = self._moving(spans, run, depths)
             offset = affine(
-                self.at + index * steps * columns * item, [(d, move * item) for d, move in moves if d is not None]
+                self.at + index * steps * each * item, [(d, move * item) for d, move in moves if d is not None]
             )
-            stationary = Tile("sbuf", dtype, moving.partition, size, offset, ((1, columns),))
+            stationary = Tile("sbuf", dtype, moving.partition, size, offset, ((self.tile.column_elems, columns),))
             first = tuple(depth for depth in depths if depth is not None) if is_first else None
             builder.emit(Matmul(stationary=stationary, moving=shape_of(moving), psum=psum, first=first))
 

@@ -32,7 +32,8 @@ MAX_COPY_FREE_AXES = 3
 TRANSFER_PARTS = 4
 MANY_STARTS = 50  # of a transfer, 65 us: weights for a ring take 139 us and more on inf1, about 31 us on inf2
 LONG_ROW_BYTES = 2048  # a DMA does well from here on
-LOAD_QUEUE, STORE_QUEUE, MOVE_QUEUE, WEIGHTS_QUEUE = 0, 1, 2, 3  # of those ready at once the first goes first
+# Of those ready at once the first goes first.
+LOAD_QUEUE, STORE_QUEUE, MOVE_QUEUE, WEIGHTS_QUEUE, SPREAD_QUEUE = range(5)
 
 
 @dataclass

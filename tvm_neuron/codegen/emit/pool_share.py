@@ -49,8 +49,13 @@ class Share:
     left: tuple[tuple[list[Segment], Region], ...]
 
 
-def pool_share(emitter: Emitter, kernel: Kernel, channels: Sequence[Segment], data_first: int) -> Share | None:
-    """POOL's share of a depthwise convolution that lies in SBUF as a whole; None where it would not help."""
+def pool_share(
+    emitter: Emitter, kernel: Kernel, channels: Sequence[Segment], data_first: int, is_whole: bool
+) -> Share | None:
+    """POOL's share of a depthwise convolution that lies in SBUF as a whole; None where it would not help.
+
+    `is_whole`: the array's tiles are whole, not corners.
+    """
     root, device = kernel.root, emitter.device
     assert isinstance(root, Contraction)
     strips = emitter.plan.strips[kernel]
@@ -61,8 +66,7 @@ def pool_share(emitter: Emitter, kernel: Kernel, channels: Sequence[Segment], da
     if work_of(kernel, device)["pool"]:
         return None
     single = [(start + i * PARTITIONS, size, 1) for start, size, count in channels for i in range(count)]
-    found = [diagonal(root, run, data_first) for run in single]
-    diagonals = [part for part in found if part is not None]
+    diagonals = [part for run in single if (part := diagonal(root, run, data_first))]
     if len(diagonals) < len(single):
         return None
     region = strips[0]
@@ -73,8 +77,12 @@ def pool_share(emitter: Emitter, kernel: Kernel, channels: Sequence[Segment], da
         return None
     cuts = [_chunks(*region[rows], size) for size in (most, -(-most // 2))]
     cuts = [chunks for chunks in cuts if chunks is cuts[0] or _is_long(chunks[0][1] * inner, device)]
-    counts = [_count(kernel, single[0], chunks[0][1] * inner, len(chunks) * len(single), device) for chunks in cuts]
-    (_, taken), chunks = min(zip(counts, cuts, strict=True), key=lambda found: found[0][0])
+    found = None if is_whole else corners(kernel, single[0], 0, device)
+    columns, matmuls = (single[0][1] // len(found), len(found)) if found else (single[0][1], 1)
+    counts = [
+        _count(columns, matmuls, chunks[0][1] * inner, len(chunks) * len(single), device) for chunks in cuts
+    ]
+    (_, taken), chunks = min(zip(counts, cuts, strict=True), key=lambda pair: pair[0][0])
     if not taken:
         return None
     low, _ = region[rows]
@@ -110,11 +118,12 @@ def _is_long(elems: int, device: Device) -> bool:
     return elems >= max(device.elementwise_min_cycles, device.matmul_min_cycles)
 
 
-def _count(kernel: Kernel, run: Segment, elems: int, parts: int, device: Device) -> tuple[int, int]:
-    """The time until both are done, and how many of so many equal parts POOL takes for that."""
-    found = corners(kernel, run, 0, device)
-    columns, count = (run[1] // len(found), len(found)) if found else (run[1], 1)
-    array = count * duration_ps(max(min(device.matmul_min_cycles, columns), elems), clock_hz(device, "pe"))
+def _count(columns: int, matmuls: int, elems: int, parts: int, device: Device) -> tuple[int, int]:
+    """The time until both are done, and how many of so many equal parts POOL takes for that.
+
+    The array takes `matmuls` of so many columns for each step of a part.
+    """
+    array = matmuls * duration_ps(max(min(device.matmul_min_cycles, columns), elems), clock_hz(device, "pe"))
     cycles = max(device.elementwise_min_cycles, elems)
 
     def time(taken: int) -> int:
