@@ -9,6 +9,7 @@ import pytest
 
 from tests.codegen.test_fold_rows import CHANNELS, Convolutions, check, kernels_of
 from tests.models.agreement import Case, random_inputs, relative_error
+from tests.onnx_models import make_model
 from tests.stages.networks import compile_model, run
 from tests.stages.test_small_memory import shrunk
 from tvm_neuron.codegen.kernels.split_outputs import split_outputs
@@ -76,6 +77,18 @@ def test_copies_lie_where_engines_may_start(depth: int, weights: tuple[int, ...]
 def test_what_is_not_packed(model: onnx.ModelProto) -> None:
     assert not packed(model)
     check(model, "inf1")
+
+
+@pytest.mark.parametrize(("batch", "is_packed"), [(1, False), (2, True)])
+def test_the_first_layer_of_a_single_image_does_not_wait_for_copies(batch: int, is_packed: bool) -> None:
+    """Beside many later matmuls, copies for the first layer pay only amid those of another image."""
+    net = Convolutions()
+    x = net.op("Relu", net.conv("x", 3, 64, (7, 7), 3, strides=(2, 2)))
+    for _ in range(6):
+        x = net.op("Relu", net.conv(x, 64 if len(net.nodes) == 2 else 160, 160))
+    model = make_model(net.nodes, {"x": (batch, 3, 224, 224)}, [x], net.weights)
+    roots = [kernel.root for kernel in kernels_of(model, "inf2") if isinstance(kernel.root, Contraction)]
+    assert [".columns" in root.data.name for root in roots if ".packed" in root.data.name] == [is_packed]
 
 
 @pytest.mark.parametrize("mode", ["nest", "strict"])

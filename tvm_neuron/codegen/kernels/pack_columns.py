@@ -5,7 +5,7 @@ columns takes two matmuls for each of its rows. Engines make the copies while th
 pays where the array is what a network waits for.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -56,21 +56,24 @@ def pack_columns(kernels: list[Kernel], partition_of: dict[Tensor, int], device:
     """The kernels with such contractions packed, each after the copies of its data.
 
     As many as leave the PE array busy for twice as long as POOL, and none where weights take longer to come than that.
+    Where DMA brings the data of a single image, the array has nothing else to do meanwhile: it has to save that time.
     """
+    brought = {kernel.out for kernel in kernels if kernel.by_dma}
     busy = {kernel: work_of(kernel, device) for kernel in kernels}
     pe, pool = (sum(work[engine] for work in busy.values()) for engine in ("pe", "pool"))
     weights = sum(load_ps(kernel, device) for kernel in kernels)
     packed: dict[Kernel, list[Kernel]] = {}
     found: dict[Tensor, Rows] = {}
     ragged: dict[Tensor, int] = {}  # partitions of one copy, not all of which hold a channel
-    for readers in _readers(kernels, partition_of, device):
+    for readers in _readers(kernels, partition_of, device, brought):
         first, window = readers[0]
         data = _wide(window)
         before = _copies(window, data, first)
         after = [_packed(kernel, its, data) for kernel, its in readers]
         copying = sum(work_of(copy, device)["pool"] for copy in before)
         saved = sum(busy[kernel]["pe"] for kernel, _ in readers) - sum(work_of(part, device)["pe"] for part in after)
-        if pe - saved >= max(POOL_SHARE * (pool + copying), weights):
+        is_hidden = window.root.data not in brought or window.root.data.shape[0] > 1 or copying <= saved
+        if is_hidden and pe - saved >= max(POOL_SHARE * (pool + copying), weights):
             pe, pool = pe - saved, pool + copying
             packed |= {kernel: [part] for (kernel, _), part in zip(readers, after, strict=True)}
             packed[first] = [*before, *packed[first]]
@@ -87,13 +90,12 @@ def _touches(kernel: Kernel, tensors: Mapping[Tensor, Rows]) -> bool:
 
 
 def _readers(
-    kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int], device: Device
+    kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int], device: Device, brought: Container[Tensor]
 ) -> list[list[tuple[Kernel, _Window]]]:
     """The kernels with the same window over the same data, once these are complete.
 
     What DMA brings comes last: it was laid out on its way (see `pack`), so that copies gain least.
     """
-    brought = {kernel.out for kernel in kernels if kernel.by_dma}
     written = {kernel.out: step for step, kernel in enumerate(kernels)}
     found: dict[Tensor, list[tuple[Kernel, _Window]]] = {}
     for step, kernel in enumerate(kernels):
