@@ -1,28 +1,35 @@
 """Borders are filled before what they surround is computed."""
 
 import numpy as np
+import onnx
 from onnx import helper
 
 from tests.codegen.graphs import graph_of
+from tests.codegen.test_fold_rows import check
 from tests.onnx_models import make_model
+from tests.stages.networks import compile_model
 from tvm_neuron.codegen.kernels.fill_first import fill_first
 from tvm_neuron.codegen.kernels.row_axes import is_fill
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.hw import load_device
+from tvm_neuron.isa import Memset
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.rule import load_rules
 
 
-def kernels() -> list[Kernel]:
-    """Of two convolutions, the second of which is padded."""
+def padded(channels: int, size: int) -> onnx.ModelProto:
+    """Two convolutions, the second of which is padded."""
     rng = np.random.default_rng(3)
     weights = {
-        "a": rng.standard_normal((128, 128, 1, 1)).astype(np.float32),
-        "b": rng.standard_normal((128, 128, 3, 3)).astype(np.float32),
+        "a": (rng.standard_normal((channels, channels, 1, 1)) / channels**0.5).astype(np.float32),
+        "b": (rng.standard_normal((channels, channels, 3, 3)) / channels).astype(np.float32),
     }
     nodes = [helper.make_node("Conv", ["x", "a"], ["y"]), helper.make_node("Conv", ["y", "b"], ["z"], pads=[1] * 4)]
-    model = make_model(nodes, {"x": (1, 128, 12, 12)}, ["z"], weights)
-    return make_kernels(graph_of(model), load_rules(), load_device("inf2"))[0]
+    return make_model(nodes, {"x": (1, channels, size, size)}, ["z"], weights)
+
+
+def kernels() -> list[Kernel]:
+    return make_kernels(graph_of(padded(128, 12)), load_rules(), load_device("inf2"))[0]
 
 
 def test_all_sides_are_filled_before_the_inside() -> None:
@@ -36,3 +43,18 @@ def test_what_is_written_before_the_fill_stays_before_it() -> None:
     assert fill_first([inside, over, reader]) == [inside, over, reader]
     assert fill_first([inside, reader, fills[0]]) == [inside, reader, fills[0]]
     assert fill_first([inside, *fills, reader]) == [*fills, inside, reader]
+
+
+def test_all_chunks_of_channels_are_filled_at_once() -> None:
+    """Each side of 300 channels in two instructions: one for two chunks, and one for the 44 channels beside them."""
+    model = padded(300, 12)
+    program = compile_model(model, "neuron/inf2").program
+    fills = [step.result.shape for _, step in program.instructions() if isinstance(step, Memset)]
+    assert sorted(fills) == sorted([(128, 2, 14), (44, 14)] * 2 + [(128, 2, 12), (44, 12)] * 2)
+    check(model, "inf2")
+
+
+def test_large_fills_are_done_chunk_by_chunk() -> None:
+    program = compile_model(padded(300, 300), "neuron/inf2").program
+    fills = [(counts, step.result.shape) for counts, step in program.instructions() if isinstance(step, Memset)]
+    assert ((2,), (128, 302)) in fills

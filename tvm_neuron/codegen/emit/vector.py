@@ -13,10 +13,10 @@ from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.codegen.emit.taken import innermost, most_bytes_taken
 from tvm_neuron.codegen.emit.tile_end import TileEnd
 from tvm_neuron.hw import Device
-from tvm_neuron.isa import TensorReduce, Tile
+from tvm_neuron.isa import Memset, TensorReduce, Tile
 from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.isa.tile import MAX_FREE_DIMS
-from tvm_neuron.schedule.expr import Axis, axes_of
+from tvm_neuron.schedule.expr import Axis, Num, axes_of
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction, is_read_backward
 from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, contiguous, runs, segments, tile_sizes
@@ -58,6 +58,8 @@ def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
         with emitter.staging(kernel, region, slot):
             sizes = _sizes(kernel, root, region, emitter.device, elems)
             for run in runs(kernel.channel.extent, firsts):
+                if _fill_chunks(emitter, kernel, region, run):
+                    continue
                 cuts: list[list[Segment]] = [[run]] + [segments(*region[axis], sizes[axis]) for axis in kernel.free]
                 strides = [PARTITIONS, *(None for _ in kernel.free)]
                 for spans, loops in nests(emitter.builder, (kernel.channel, *kernel.free), cuts, strides):
@@ -66,6 +68,24 @@ def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
                         end.finish(Squeeze(end.patterns), None, loops)
                     else:
                         _emit_reduction(emitter, kernel, root, spans, end, loops)
+
+
+def _fill_chunks(emitter: Emitter, kernel: Kernel, region: Region, run: Segment) -> bool:
+    """Fills a few elements of several chunks of channels in one instruction, which costs 64 cycles at least."""
+    (start, size, count), storage = run, emitter.storage(kernel.out)
+    elems = prod(high - low for low, high in region.values())
+    if not isinstance(kernel.expr, Num) or count == 1 or elems * count > MAX_TILE_ELEMS:
+        return False
+    assert isinstance(storage, OnChip), f"{kernel.out} was not given a place in SBUF"
+    if not storage.chunk_elems:  # all chunks of what is spread lie on one another
+        return False
+    spans = {axis: Span(low, high - low) for axis, (low, high) in region.items()} | {kernel.channel: Span(start, size)}
+    tile = storage.tile(kernel.out_maps, kernel.channel, kernel.free, spans)
+    dims = ((storage.chunk_elems, count), *Squeeze([tile])(tile).dims)
+    if len(dims) > MAX_FREE_DIMS:
+        return False
+    emitter.builder.emit(Memset(result=replace(tile, dims=dims), value=float(kernel.expr.value)))
+    return True
 
 
 def _sizes(kernel: Kernel, root: Reduction | None, region: Region, device: Device, elems: int) -> dict[Axis, int]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 
 from tvm_neuron.codegen.kernels.bring_in import border, fill
 from tvm_neuron.codegen.kernels.channel_values import (
@@ -27,16 +26,25 @@ _ROWS_ALONE = Room(ROWS, PARTITIONS, 4, False)
 _ROWS_OF_SQUARES = Room(ROWS, PARTITIONS // 2, 2, True)
 _COLUMNS_OF_SQUARES = Room(COLUMNS, PARTITIONS, 2, True)
 _LOAD_SHARE = 0.5  # of the time that further weights take: memory lets some come while engines work
+_LOAD_SHARE_OF_SQUARES = 1.0  # for smaller images, of which later layers wait for weights
 
 
 @dataclass(frozen=True)
 class _Folded:
-    """Kernels, the folds they were made by, the partition dimension of each folded tensor, and how long they take."""
+    """Kernels, the folds they were made by, and the partition dimension of each folded tensor.
+
+    Engines are busy for `busy_ps` in all, and DRAM is for `load_ps` with weights that repeat.
+    """
 
     folds: dict[Tensor, Fold]
     kernels: list[Kernel]
     partition_of: dict[Tensor, int]
-    time_ps: int
+    busy_ps: int
+    load_ps: int
+
+    def time_ps(self, load_share: float) -> float:
+        """How long all take, where engines wait for DRAM during this share of the time that repeated weights take."""
+        return self.busy_ps + load_share * self.load_ps
 
 
 def fold_rows(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> list[Kernel]:
@@ -48,13 +56,15 @@ def fold_rows(kernels: list[Kernel], partition_of: dict[Tensor, int], device: De
     rows = possible_folds(kernels, partition_of, _ROWS_ALONE)
     squares = possible_folds(kernels, partition_of, _ROWS_OF_SQUARES)
     squares = {tensor: fold for tensor, fold in squares.items() if _squares(tensor, fold) >= device.matmul_min_cycles}
-    best = _Folded({}, kernels, {}, _time_ps(kernels, device) if rows else 0)
+    best = _Folded({}, kernels, {}, _busy_ps(kernels, device) if rows else 0, 0)
     for size in _sizes(rows):
         folds = {tensor: fold for tensor, fold in rows.items() if fold.rows >= size}
-        best = min(best, _folded_by(folds, kernels, partition_of, device), key=attrgetter("time_ps"))
+        found = _folded_by(folds, kernels, partition_of, device)
+        best = min(best, found, key=lambda folded: folded.time_ps(_LOAD_SHARE))
     for size in _sizes(squares):
         folds = best.folds | {tensor: fold for tensor, fold in squares.items() if fold.rows == size}
-        best = min(best, _folded_by(folds, kernels, partition_of, device), key=attrgetter("time_ps"))
+        found = _folded_by(folds, kernels, partition_of, device)
+        best = min(best, found, key=lambda folded: folded.time_ps(_LOAD_SHARE_OF_SQUARES))
     partition_of |= best.partition_of
     return best.kernels
 
@@ -84,7 +94,7 @@ def _folded_by(
         folds = common_folds(found, {tensor: fold for tensor, fold in columns.items() if tensor in halves}, values)
         found, folded = _with_folds(found, folds, values)
         dims |= dict.fromkeys(folded.values(), 1)
-    return _Folded(possible, found, dims, _time_ps(found, device))
+    return _Folded(possible, found, dims, _busy_ps(found, device), _repeated_ps(found, device))
 
 
 def _with_folds(
@@ -128,15 +138,20 @@ def _on_values(kernel: Kernel, orders: Mapping[Tensor, Order], folded: Mapping[T
     return kernel
 
 
-def _time_ps(kernels: Sequence[Kernel], device: Device) -> int:
-    """Of all kernels, each as long as the engine that it keeps longest; and what loads weights that repeat."""
+def _busy_ps(kernels: Sequence[Kernel], device: Device) -> int:
+    """Of all kernels, each as long as the engine that it keeps longest."""
     busy = 0
     for kernel in kernels:
         work = work_of(kernel, device)
         work["pe"] //= packed_steps(kernel, device)
         busy += max(work.values())
+    return busy
+
+
+def _repeated_ps(kernels: Sequence[Kernel], device: Device) -> int:
+    """How long weights take to come from DRAM that repeat."""
     repeated = (k for k in kernels if isinstance(k.root, Contraction) and k.root.repeats > 1 and k.root.has_zeros)
-    return busy + int(_LOAD_SHARE * sum(load_ps(kernel, device) for kernel in repeated))
+    return sum(load_ps(kernel, device) for kernel in repeated)
 
 
 def _folded(tensor: Tensor, fold: Fold) -> Tensor:
