@@ -25,7 +25,7 @@ from tvm_neuron.schedule.tiling import PARTITIONS, Segment
 from tvm_neuron.sim.clock import clock_hz, duration_ps
 
 _MOST_TAKEN = 54  # numbers of a column by one transfer: six windows of 3 x 3, two of 5 x 5, one of 7 x 7
-_MOST_PITCH = 3 * _MOST_TAKEN  # what the array reads, what is complete, and what is on its way
+_MOST_PITCH = 6 * _MOST_TAKEN  # so far ahead do they come: other weights that were ready before them go first
 _EVEN = 2  # numbers: the DMA of NeuronCore-v1 is not at its best at writes of other than multiples of 4 bytes
 
 
