@@ -3,6 +3,7 @@
 from tvm_neuron.codegen.emit.builder import Builder
 from tvm_neuron.codegen.emit_stage import emit_stage
 from tvm_neuron.codegen.options import BuildOptions
+from tvm_neuron.codegen.overlap.arriving import start_as_it_arrives
 from tvm_neuron.codegen.overlap.overlap import overlap_batch
 from tvm_neuron.codegen.residents import Room, check_all_stay, place_stage
 from tvm_neuron.codegen.stage import Stage
@@ -19,6 +20,8 @@ from tvm_neuron.runtime import VERSION
 from tvm_neuron.sim import Timing, time_program
 
 _TILED_FROM = (1.0, 0.93, 0.85)  # of the memory for tensors, from where on kernels run in tiles
+_MOST_ARRIVING = 5  # contractions that start as the input arrives: later ones have maps of few tiles, which aren't cut
+_MORE_ARRIVING = 1.25  # times the memory for tensors at most: they are alive side by side, and weights need it, too
 
 
 def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weights: bool) -> Neff:
@@ -60,28 +63,43 @@ def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weig
 
 
 def _placed(stage: Stage, device: Device, keep_weights: bool) -> tuple[Stage, Room]:
-    """The stage and its room: in parts of the batch that overlap if these fit, else in tiles where tensors don't.
-
-    Tensors that would just fit may find no room side by side; kernels then run in tiles where they come near that.
-    Or tensors would take memory that weights need. Where tiles go through DRAM, they may not have to beside less for
-    weights.
-    """
+    """The stage and its room: in parts of the batch that overlap if these fit, else in tiles where tensors don't."""
     if keep_weights:
         return stage, place_stage(stage, device, keep_weights)
     overlapping = overlap_batch(stage, device)
     if overlapping is not None:
         return overlapping
+    tiled, room = _in_tiles(stage, device)
+    if tiled.spilled or len(tiled.kernels) > len(stage.kernels):
+        return tiled, room
+    for contractions in range(_MOST_ARRIVING, 0, -1):
+        started = start_as_it_arrives(tiled, device, contractions)
+        found = place_stage(started, device, keep_weights)
+        if found.plan.spilled_bytes <= room.plan.spilled_bytes and (
+            found.plan.extent_bytes <= _MORE_ARRIVING * room.plan.extent_bytes
+        ):
+            return started, found
+    return tiled, room
+
+
+def _in_tiles(stage: Stage, device: Device) -> tuple[Stage, Room]:
+    """The stage in tiles where tensors don't fit, and its room.
+
+    Tensors that would just fit may find no room side by side; kernels then run in tiles where they come near that.
+    Or tensors would take memory that weights need. Where tiles go through DRAM, they may not have to beside less for
+    weights.
+    """
     found: list[tuple[Stage, Room]] = []
     for share in _TILED_FROM:
         tiled = tile_stage(stage, device, share)
-        found.append((tiled, place_stage(tiled, device, keep_weights)))
+        found.append((tiled, place_stage(tiled, device, keep_weights=False)))
         is_enough = share < 1 or len(tiled.kernels) == len(stage.kernels) or not _lacking_bytes(*found[-1], device)
         if is_enough and found[-1][1].plan.in_dram == tiled.in_dram():
             break
     less = with_less_for_weights(stage, device) if found[-1][0].spilled else None
     if less is not None:
         tiled = tile_stage(less, device)
-        found.append((tiled, place_stage(tiled, device, keep_weights)))
+        found.append((tiled, place_stage(tiled, device, keep_weights=False)))
     return min(found, key=lambda pair: pair[1].plan.spilled_bytes + _lacking_bytes(pair[0], pair[1], device))
 
 

@@ -188,7 +188,10 @@ class Builder:
 
 
 class Scratch:
-    """Temporary float32 tiles of one kernel's tiles: each iteration takes the next `group_bytes` of the ring."""
+    """Temporary float32 tiles of one kernel's tiles: each iteration takes the next `group_bytes` of the ring.
+
+    The first one takes those behind what was taken last, on which engines may be at work still.
+    """
 
     def __init__(self, ring: Ring, group_bytes: int, loops: Loops) -> None:
         group = max(group_bytes, ALIGNMENT_BYTES)
@@ -196,7 +199,8 @@ class Scratch:
         self.ring = ring
         self.wrap = ring.capacity // group * group
         self.terms = _linear_terms(loops, group)
-        self.used = 0
+        self.used = -(-ring.next // group) * group % self.wrap
+        ring.next = self.used + group * prod(count for _, count in loops)
 
     def tile(self, partitions: int, dims: tuple[tuple[int, int], ...]) -> Tile:
         """The next bytes as a contiguous tile."""

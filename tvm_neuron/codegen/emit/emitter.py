@@ -52,6 +52,7 @@ class Emitter:
     has_others: bool = False  # whether weights of another one are, too
     images: Mapping[Tensor, int] = field(default_factory=dict)
     uses: Mapping[int, int] = field(default_factory=dict)  # how many kernels multiply by weights, by their identity
+    _arriving: set[Tensor] = field(default_factory=set)
     _staged: dict[Tensor, OnChip] = field(default_factory=dict)
     positions: dict[Tensor, OnChip] = field(default_factory=dict)  # constants of the current kernel, see `positions`
 
@@ -64,6 +65,14 @@ class Emitter:
         is_first = self.first == self.builder.origin and not self.has_others
         is_early = self.first is None or (is_first and self._is_ring_slow())
         return WEIGHTS_QUEUE if is_early else usual
+
+    def move_queue(self, kernel: Kernel) -> int:
+        """The queue of a move: what comes of a tensor that began to come before the first weights stays among them."""
+        queue = self.queue(MOVE_QUEUE)
+        waits = any(tensor.kind != "input" and tensor is not kernel.out for tensor in kernel.sources())
+        if queue == WEIGHTS_QUEUE:
+            self._arriving.add(kernel.out)
+        return WEIGHTS_QUEUE if kernel.out in self._arriving and not waits else queue
 
     def _is_ring_slow(self) -> bool:
         """Whether a ring full of weights takes many times longer to come than a transfer takes to start."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from tvm_neuron.allocation.layouts import dram_strides
 from tvm_neuron.allocation.storage import InDram, OnChip, Storage
-from tvm_neuron.codegen.emit.emitter import MOVE_QUEUE, Emitter
+from tvm_neuron.codegen.emit.emitter import Emitter
 from tvm_neuron.errors import CompileError
 from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.schedule.expr import Axis, Load
@@ -38,7 +38,7 @@ def emit_movement(emitter: Emitter, kernel: Kernel) -> None:
         fixed = dict(zip(outer, values, strict=True))
         here, there = fix(maps, fixed), fix(kernel.out_maps, fixed)
         for run in runs_of(kernel, channels, (source, here), (target, there)):
-            emitter.copy(source, here, target, there, kernel.channel, free, run, emitter.queue(MOVE_QUEUE))
+            emitter.copy(source, here, target, there, kernel.channel, free, run, emitter.move_queue(kernel))
 
 
 def _table(emitter: Emitter, kernel: Kernel, tensor: Tensor) -> InDram:
