@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from math import prod
 
-from tvm_neuron.allocation.regions import box, source_maps
+from tvm_neuron.allocation.regions import box, overlaps, source_maps, whole
 from tvm_neuron.codegen.kernels.row_axes import is_fill
 from tvm_neuron.codegen.overlap.in_parts import weights_bytes
 from tvm_neuron.codegen.stage import Stage
@@ -89,7 +89,7 @@ def _head(kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int], contrac
         if not axes:
             dim = _IMAGES if kernel.out.shape[0] > 1 else _ROWS
         axis = _cut_axis(kernel, dim, made, partition_of)
-        if axis is None or (kernel.by_dma and work):
+        if axis is None or (kernel.by_dma and work) or _overwrites(kernel, work, partition_of):
             break
         axes[kernel] = axis
         (brought if kernel.by_dma else work).append(kernel)
@@ -116,6 +116,16 @@ def _cut_axis(kernel: Kernel, dim: int, made: Set[Tensor], partition_of: Mapping
         elif not (kernel.by_dma and tensor.kind == "input"):
             return None
     return axis
+
+
+def _overwrites(kernel: Kernel, before: Sequence[Kernel], partition_of: Mapping[Tensor, int]) -> bool:
+    """Whether it writes what one before it reads, which may still need it in a later strip."""
+    here = box(kernel.out_maps, whole(kernel))
+    return any(
+        overlaps(here, box(maps, whole(other)))
+        for other in before
+        for maps in source_maps(other, kernel.out, partition_of[kernel.out])
+    )
 
 
 def _ends(head: _Head, device: Device) -> list[int]:
