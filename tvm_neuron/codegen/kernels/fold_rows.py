@@ -1,8 +1,9 @@
 """fold_rows: kernels on tensors of few channels that have several rows on the partitions, see `row_folds`."""
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tvm_neuron.allocation.regions import box, overlaps, whole
 from tvm_neuron.codegen.kernels.bring_in import border, fill
 from tvm_neuron.codegen.kernels.channel_values import (
     Order,
@@ -13,9 +14,10 @@ from tvm_neuron.codegen.kernels.channel_values import (
 )
 from tvm_neuron.codegen.kernels.folds import Fold, Room
 from tvm_neuron.codegen.kernels.pack import packed_steps
-from tvm_neuron.codegen.kernels.rewrite_folded import rewrite_folded
+from tvm_neuron.codegen.kernels.rewrite_folded import fills_of_folded, rewrite_folded
 from tvm_neuron.codegen.kernels.row_axes import COLUMNS, ROWS, is_fill
 from tvm_neuron.codegen.kernels.row_folds import common_folds, possible_folds
+from tvm_neuron.codegen.kernels.write_padding import write_padding
 from tvm_neuron.codegen.overlap.work import load_ps, work_of
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.kernel import Contraction, Kernel, Reduction
@@ -51,7 +53,7 @@ def fold_rows(kernels: list[Kernel], partition_of: dict[Tensor, int], device: De
     """The kernels with rows or squares folded, of images of so many rows as take the engines least time.
 
     Rows of large images first, then of smaller ones too, for a fold of both is often better than of one; at last
-    squares in place of the rows of images of one size after the other.
+    squares in place of the rows of images of one size after the other, which may begin in the padding, too.
     """
     rows = possible_folds(kernels, partition_of, _ROWS_ALONE)
     squares = possible_folds(kernels, partition_of, _ROWS_OF_SQUARES)
@@ -65,8 +67,24 @@ def fold_rows(kernels: list[Kernel], partition_of: dict[Tensor, int], device: De
         folds = best.folds | {tensor: fold for tensor, fold in squares.items() if fold.rows == size}
         found = _folded_by(folds, kernels, partition_of, device)
         best = min(best, found, key=lambda folded: folded.time_ps(_LOAD_SHARE_OF_SQUARES))
+    for size in _sizes(squares):
+        images = [tensor for tensor, fold in squares.items() if fold.rows == size]
+        padded = _padding_written(kernels, images)
+        new = {kernel.out: 1 for kernel in padded if kernel.out not in partition_of}
+        possible = possible_folds(padded, partition_of | new, _ROWS_OF_SQUARES) if padded is not kernels else {}
+        folds = best.folds | {tensor: fold for tensor, fold in possible.items() if tensor in images}
+        found = _folded_by(folds, padded, partition_of | new, device) if possible else best
+        found = replace(found, partition_of=found.partition_of | new)
+        best = min(best, found, key=lambda folded: folded.time_ps(_LOAD_SHARE_OF_SQUARES))
     partition_of |= best.partition_of
     return best.kernels
+
+
+def _padding_written(kernels: list[Kernel], images: Sequence[Tensor]) -> list[Kernel]:
+    """The kernels, those that compute one of the images in the form that also writes its padding if they have it."""
+    for image in images:
+        kernels = write_padding(kernels, image) or kernels
+    return kernels
 
 
 def _sizes(folds: Mapping[Tensor, Fold]) -> list[int]:
@@ -108,7 +126,9 @@ def _with_folds(
     filled: set[Tensor] = set()
     for kernel in kernels:
         if kernel.out in folds and is_fill(kernel):
-            if kernel.out not in filled:
+            if _is_inside(kernel, _interior(kernel.out, kernels)):
+                found += fills_of_folded(kernel, folds[kernel.out], folded[kernel.out])
+            elif kernel.out not in filled:
                 filled.add(kernel.out)
                 found += _fills(kernel, folds[kernel.out], folded[kernel.out], _interior(kernel.out, kernels))
         else:
@@ -167,10 +187,15 @@ def _interior(tensor: Tensor, kernels: Sequence[Kernel]) -> Kernel:
     return next(kernel for kernel in kernels if kernel.out is tensor and not is_fill(kernel))
 
 
+def _is_inside(kernel: Kernel, interior: Kernel) -> bool:
+    """Whether it fills what the other has written."""
+    return overlaps(*(box(k.out_maps, whole(k)) for k in (kernel, interior)))
+
+
 def _fills(kernel: Kernel, fold: Fold, folded: Tensor, interior: Kernel) -> list[Kernel]:
     """The padding around the rows and columns that others write."""
     spans = [part.span for part in interior.out_maps]
     top = fold.top
     inside = [(low, high + 1) for low, high in spans]
     inside[1], inside[fold.along] = (0, folded.shape[1]), (top, top + fold.rows // fold.by)
-    return [fill(folded, kernel, 1, box, kernel.expr) for box in border(folded.shape, 1, inside)]
+    return [fill(folded, kernel, 1, outside, kernel.expr) for outside in border(folded.shape, 1, inside)]

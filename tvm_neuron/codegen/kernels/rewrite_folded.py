@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tvm_neuron.codegen.kernels.bring_in import fill
 from tvm_neuron.codegen.kernels.channel_values import sums_of_folded
 from tvm_neuron.codegen.kernels.folds import Fold
 from tvm_neuron.codegen.kernels.row_axes import ROWS, row_of, window_of
@@ -26,6 +27,29 @@ def rewrite_folded(kernel: Kernel, folds: Mapping[Tensor, Fold], folded: Mapping
     if not any(tensor in folds for tensor in kernel.tensors):
         return kernel
     return _Rewrite(kernel, folds, folded).kernel()
+
+
+def fills_of_folded(kernel: Kernel, fold: Fold, folded: Tensor) -> list[Kernel]:
+    """The kernels that fill, in the folded tensor, what the kernel fills of the rows that were folded."""
+    spans = [(low, high + 1) for low, high in (part.span for part in kernel.out_maps)]
+    (low, high), (first, last) = spans[fold.along], spans[1]
+    found: list[tuple[tuple[int, int], tuple[int, int]]] = []  # channels, rows; side by side where they may be
+    for start, end in fold.pieces:
+        inside = max(start, first), min(end, last)
+        for q in range(fold.by):
+            rows = -((fold.first + q - low) // fold.by), -((fold.first + q - high) // fold.by)
+            at = start * fold.by + q * (end - start) - start
+            if inside[0] >= inside[1] or rows[0] >= rows[1]:
+                continue
+            channels = at + inside[0], at + inside[1]
+            if found and found[-1][0][1] == channels[0] and found[-1][1] == rows:
+                channels = found.pop()[0][0], channels[1]
+            found.append((channels, rows))
+    boxes = []
+    for channels, rows in found:
+        spans[1], spans[fold.along] = channels, (rows[0] + fold.top, rows[1] + fold.top)
+        boxes.append(list(spans))
+    return [fill(folded, kernel, 1, box, kernel.expr) for box in boxes]
 
 
 class _Rewrite:
