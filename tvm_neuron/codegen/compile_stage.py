@@ -1,5 +1,8 @@
 """compile_stage: the list of steps from the kernels of one core to its NEFF."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from tvm_neuron.codegen.emit.builder import Builder
 from tvm_neuron.codegen.emit_stage import emit_stage
 from tvm_neuron.codegen.options import BuildOptions
@@ -8,7 +11,9 @@ from tvm_neuron.codegen.overlap.overlap import overlap_batch
 from tvm_neuron.codegen.residents import Room, check_all_stay, place_stage
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.sync import synchronise
+from tvm_neuron.codegen.tiles.reorder import reorderable, reordered
 from tvm_neuron.codegen.tiles.run_in_tiles import tile_stage, with_less_for_weights
+from tvm_neuron.codegen.tiles.usage import usage
 from tvm_neuron.codegen.work import done_macs
 from tvm_neuron.hw import Device
 from tvm_neuron.neff import Neff
@@ -17,11 +22,13 @@ from tvm_neuron.program.race import check_races
 from tvm_neuron.program.residents import check_residents
 from tvm_neuron.program.verify import verify
 from tvm_neuron.runtime import VERSION
+from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.sim import Timing, time_program
 
 _TILED_FROM = (1.0, 0.93, 0.85)  # of the memory for tensors, from where on kernels run in tiles
 _MOST_ARRIVING = 5  # contractions that start as the input arrives: later ones have maps of few tiles, which aren't cut
 _MORE_ARRIVING = 1.25  # times the memory for tensors at most: they are alive side by side, and weights need it, too
+_FULL = 0.94  # of the memory for tensors, up to where they likely find room side by side
 
 
 def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weights: bool) -> Neff:
@@ -100,7 +107,27 @@ def _in_tiles(stage: Stage, device: Device) -> tuple[Stage, Room]:
     if less is not None:
         tiled = tile_stage(less, device)
         found.append((tiled, place_stage(tiled, device, keep_weights=False)))
-    return min(found, key=lambda pair: pair[1].plan.spilled_bytes + _lacking_bytes(pair[0], pair[1], device))
+    best = min(found, key=lambda pair: pair[1].plan.spilled_bytes + _lacking_bytes(pair[0], pair[1], device))
+    return _in_good_order(*best, stage.kernels, device)
+
+
+def _in_good_order(stage: Stage, room: Room, untiled: Sequence[Kernel], device: Device) -> tuple[Stage, Room]:
+    """With the kernels of tiles in an order in which engines wait less, if all tensors find their room then too."""
+    now = usage(stage.kernels, stage.partition_of, stage.dtypes, stage.in_dram())
+    ring = device.sbuf_bytes_per_partition - room.zones.tensors_at - room.zones.tensors_bytes
+    groups = reorderable(stage.kernels, frozenset(untiled), stage.partition_of, ring)
+    for share in _TILED_FROM:
+        most = int(share * room.zones.tensors_bytes)
+        kernels = reordered(stage.kernels, groups, now, most, device)
+        if kernels == stage.kernels:
+            break
+        alive = usage(kernels, stage.partition_of, stage.dtypes, stage.in_dram()).alive
+        if max(alive) <= _FULL * room.zones.tensors_bytes:
+            other = replace(stage, kernels=kernels)
+            its = place_stage(other, device, keep_weights=False)
+            if its.plan.spilled_bytes <= room.plan.spilled_bytes:
+                return other, its
+    return stage, room
 
 
 def _lacking_bytes(stage: Stage, room: Room, device: Device) -> int:
