@@ -100,6 +100,9 @@ def test_report(cli: Cli, neff_file: Path, tmp_path: Path) -> None:
     whole = json.loads(cli("report", neff_file, "--json", "--timeline", tmp_path / "t.json")[1])
     assert [row["name"] for row in whole["layers"]] == ["sum/add", "sum/relu"]
     assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    code, _, err = cli("report", neff_file, "--top", -1)
+    assert code == 1
+    assert "--top -1: it is a number of layers, at least 0" in err
 
 
 @pytest.mark.parametrize("command", ["info", "disassemble"])

@@ -68,6 +68,8 @@ def test_more_of_anything_is_never_worse(library: Path) -> None:
     assert throughput(loaded, 1, 1).batch == 4
     with pytest.raises(OptionError, match="throughput of 0 cores and 1 requests: both must be at least 1"):
         throughput(loaded, 0, 1)
+    with pytest.raises(OptionError, match=r"throughput with host_us -5.0: it is a time in microseconds, at least 0"):
+        throughput(loaded, host_us=-5.0)
 
 
 def test_a_pipeline_takes_the_next_request_before_it_is_done_with_the_last() -> None:

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from tvm_neuron import neff
 from tvm_neuron.cli.compiled import open_compiled
-from tvm_neuron.errors import NeffError
+from tvm_neuron.errors import NeffError, OptionError
 from tvm_neuron.profile import make_report, render, timeline
 
 NAME = "report"
@@ -26,10 +26,12 @@ def run(options: argparse.Namespace) -> None:
     """Prints the report; nothing is run but the clock.
 
     Raises:
-        NeuronError: a file can't be read or written.
+        NeuronError: a file can't be read or written, an option has no such value.
     """
     from tvm_neuron.runtime import report
 
+    if options.top < 0:
+        raise OptionError(f"--top {options.top}: it is a number of layers, at least 0")
     compiled = open_compiled(options.file)
     is_neff = isinstance(compiled, neff.Pipeline)
     if is_neff and options.bucket:

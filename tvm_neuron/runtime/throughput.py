@@ -44,7 +44,7 @@ def throughput(
     The batch is that of the library. `host_us` is what CPU parts take for one request, on a host with a core for each.
 
     Raises:
-        OptionError: fewer than one core or request; the cores don't make whole pipelines.
+        OptionError: fewer than one core or request; the cores don't make whole pipelines; a host time below 0.
     """
     described = manifest(library)
     per_copy = int(described["options"].get("pipeline_cores", 1))
@@ -52,6 +52,8 @@ def throughput(
     depth = 2 * cores if queue_depth is None else queue_depth
     if cores < 1 or depth < 1:
         raise OptionError(f"throughput of {cores} cores and {depth} requests: both must be at least 1")
+    if not host_us >= 0:
+        raise OptionError(f"throughput with host_us {host_us}: it is a time in microseconds, at least 0")
     if cores % per_copy:
         raise OptionError(
             f"throughput of {cores} cores: the library was compiled as a pipeline over {per_copy} (pipeline_cores), so "
