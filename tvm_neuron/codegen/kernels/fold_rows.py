@@ -28,7 +28,7 @@ _ROWS_ALONE = Room(ROWS, PARTITIONS, 4, False)
 _ROWS_OF_SQUARES = Room(ROWS, PARTITIONS // 2, 2, True)
 _COLUMNS_OF_SQUARES = Room(COLUMNS, PARTITIONS, 2, True)
 _LOAD_SHARE = 0.5  # of the time that further weights take: memory lets some come while engines work
-_LOAD_SHARE_OF_SQUARES = 1.0  # for smaller images, of which later layers wait for weights
+_LOAD_SHARE_OF_SQUARES = 0.5  # the same: later layers wait for few weights, since those of diagonals come without zeros
 
 
 @dataclass(frozen=True)
