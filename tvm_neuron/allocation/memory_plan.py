@@ -30,6 +30,7 @@ class MemoryPlan:
     strips: dict[Kernel, list[Region]] = field(default_factory=dict)
     base: int = 0
     peak_bytes_per_partition: int = 0
+    buffers: list[Buffer] = field(default_factory=list)  # all that have offsets of their own
     extents: list[int] = field(default_factory=list)  # by kernel: from `base` to the end of what is still needed
 
     @property
@@ -127,7 +128,7 @@ def _place(
         plan.offsets, failed = _place_apart(buffers, capacity)
         if failed is None:
             plan.offsets |= {tensor: plan.offsets[owner] for tensor, owner in owners.items()}
-            plan.peak_bytes_per_partition = peak_bytes(buffers)
+            plan.buffers, plan.peak_bytes_per_partition = buffers, peak_bytes(buffers)
             plan.extents = extents(buffers, plan.offsets, len(kernels))
             return None
         failures.append((buffers, failed))

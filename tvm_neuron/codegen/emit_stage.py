@@ -1,6 +1,5 @@
 """emit_stage: the kernels of one core as instructions."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,6 +21,7 @@ from tvm_neuron.codegen.emit.product import emit_product, emit_transposition
 from tvm_neuron.codegen.emit.spread import slots_for
 from tvm_neuron.codegen.emit.vector import emit_vector
 from tvm_neuron.codegen.emit.vectors import Vectors
+from tvm_neuron.codegen.emit.weights_memory import WeightsMemory
 from tvm_neuron.codegen.residents import Room
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.zones import vector_columns
@@ -58,19 +58,22 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     end = device.sbuf_bytes_per_partition
     slots = slots_for(stage.kernels, device, end, end - weights_at - stage.tuning.weights_bytes(device))
     end -= slots.bytes_per_partition
+    inputs_until = max(
+        (n for n, k in enumerate(stage.kernels) if not stage.inputs.keys().isdisjoint(k.sources())), default=0
+    )
     builder = Builder(
         device, Vectors(0, zones.vectors_columns, zones.vectors_in_turns, device.partitions),
         Ring(zones.resident_at, zones.resident_bytes), Ring(zones.scratch_at, zones.scratch_bytes),
         Ring(zones.reduced_at, zones.reduced_bytes), Ring(zones.positions_at, zones.positions_bytes),
         Ring(zones.masks_at, zones.masks_bytes), Ring(zones.diagonals_at, zones.diagonals_bytes),
-        Ring(zones.scaled_at, zones.scaled_bytes), slots, Ring(weights_at, end - weights_at),
+        Ring(zones.scaled_at, zones.scaled_bytes), slots, WeightsMemory(room.plan, end, inputs_until),
     )  # fmt: skip
     dram, images = _dram_tensors(stage, room, builder)
     emitter = Emitter(builder, room.plan, device, dram, room.keeps, images=images, uses=_uses(stage))
     ends = [0]
     arrivals, departures = _transfers(stage, room)
     for number, kernel in enumerate(stage.kernels):
-        builder.weights.extend(zones.tensors_at + room.plan.extents[number])
+        builder.weights.begin(number)
         with builder.working_for(kernel.origins[0]):
             for tensor in arrivals.get(number, ()):
                 _transfer(emitter, tensor, is_load=True)
@@ -96,9 +99,13 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     return Emitted(builder, program, (*once, *builder.prologue), nodes)
 
 
-def _uses(stage: Stage) -> Mapping[int, int]:
-    """How many kernels multiply by each of the weights, by identity."""
-    return Counter(id(k.root.weights) for k in stage.kernels if isinstance(k.root, Contraction))
+def _uses(stage: Stage) -> Mapping[int, list[int]]:
+    """The steps of the kernels that multiply by each of the weights, by identity."""
+    found: dict[int, list[int]] = {}
+    for step, kernel in enumerate(stage.kernels):
+        if isinstance(kernel.root, Contraction):
+            found.setdefault(id(kernel.root.weights), []).append(step)
+    return found
 
 
 def _transfer(emitter: Emitter, tensor: Tensor, is_load: bool) -> None:
@@ -126,9 +133,7 @@ def _transfers(stage: Stage, room: Room) -> tuple[dict[int, list[Tensor]], dict[
 
 def _dram_tensors(stage: Stage, room: Room, builder: Builder) -> tuple[dict[Tensor, InDram], dict[Tensor, int]]:
     """What crosses the border, and what is spilled; and the tensors in the program's table that hold images."""
-    every = dict.fromkeys(
-        [*stage.inputs, *stage.outputs, *(t for k in stage.kernels for t in (k.out, *k.sources()))]
-    )
+    every = dict.fromkeys([*stage.inputs, *stage.outputs, *(t for k in stage.kernels for t in (k.out, *k.sources()))])
     found: dict[Tensor, InDram] = {}
     images: dict[Tensor, int] = {}
     for tensor in every:

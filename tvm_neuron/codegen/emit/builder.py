@@ -1,6 +1,6 @@
 """Builder: collects a program: its loops, DRAM tensors, vectors kept in SBUF, and rings of short-lived memory."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from typing import Any
@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.allocation.layouts import ALIGNMENT_BYTES, aligned
+from tvm_neuron.codegen.emit.holder import Holder
 from tvm_neuron.codegen.emit.slots import Slots
 from tvm_neuron.codegen.emit.vectors import Vectors
+from tvm_neuron.codegen.emit.weights_memory import WeightsMemory
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, Instruction, Tile, affine
 from tvm_neuron.isa.dtypes import DTYPES
@@ -20,68 +22,26 @@ from tvm_neuron.program import DramTensor, Loop, Node, Origin
 Loops = Sequence[tuple[int, int]]  # (depth, count) of the loops around an instruction that tell tiles apart
 
 
-_PINNED_SHARE = 16  # 1 / this of a ring at most stays with what is needed again and again
-
-
-class Ring:
+class Ring(Holder):
     """A part of SBUF that is handed out in order and again from its start; the waits keep users apart."""
 
     def __init__(self, base: int, capacity: int) -> None:
+        super().__init__()
         self.base = base
         self.capacity = capacity
         self.next = 0
-        self.used = 0  # bytes that were ever handed out, of those it began with
-        self._begin = self._coming = base
-        self._given = self._since = 0  # bytes, again and again; and when what is coming was free
-        self._least, self._pinned = capacity, 0
-        self._held: dict[Hashable, tuple[int, int, Any]] = {}
+        self.used = 0  # bytes that were ever handed out
 
     def take(self, size: int) -> int:
         """Byte offset of the next `size` bytes."""
-        self._take_coming()
-        self._given += size
         assert size <= self.capacity, f"{size} bytes asked of a ring of {self.capacity}"
         at = aligned(self.next)
         if at + size > self.capacity:
             at = 0
         self.next = at + size
-        first, end = self.base + at, self.base + at + size
-        self.used = max(self.used, end - self._begin)
-        self._held = {key: held for key, held in self._held.items() if held[1] <= first or end <= held[0]}
-        return first
-
-    def pin(self, size: int) -> int | None:
-        """Offset of `size` bytes that are never handed out again; None if that took much of the ring from others."""
-        if self._pinned + size > self._least // _PINNED_SHARE:
-            return None
-        self._pinned += aligned(size)
-        self.capacity -= aligned(size)
-        at = self.base + self.capacity
-        self._held = {key: held for key, held in self._held.items() if held[1] <= at}
-        self.used = max(self.used, at + size - self._begin)
-        return at
-
-    def extend(self, base: int) -> None:
-        """Takes the memory from `base` to where it begins, which nothing else uses from now on.
-
-        Not before all of it was handed out once more: weights come about that far ahead, and would wait there.
-        """
-        if base < self._coming:
-            self._coming, self._since = base, self._given
-
-    def _take_coming(self) -> None:
-        if self._coming < self.base and self._given - self._since >= self.capacity:
-            self.next += self.base - self._coming
-            self.capacity += self.base - self._coming
-            self.base = self._coming
-
-    def hold(self, key: Hashable, at: int, size: int, what: Any) -> None:
-        """Remembers `what` lies in `size` bytes from `at` on, until they are handed out again."""
-        self._held[key] = at, at + size, what
-
-    def find(self, key: Hashable) -> Any:
-        """What still lies in the ring under the key, or None."""
-        return self._held[key][2] if key in self._held else None
+        self.used = max(self.used, self.next)
+        self.drop(self.base + at, self.base + self.next)
+        return self.base + at
 
 
 class Builder:
@@ -89,7 +49,7 @@ class Builder:
 
     def __init__(
         self, device: Device, vectors: Vectors, resident: Ring, scratch: Ring, reduced: Ring, positions: Ring,
-        masks: Ring, diagonals: Ring, scaled: Ring, slots: Slots, weights: Ring,
+        masks: Ring, diagonals: Ring, scaled: Ring, slots: Slots, weights: WeightsMemory,
     ) -> None:  # fmt: skip
         self.device = device
         self.resident = resident  # weights that stay in SBUF between runs

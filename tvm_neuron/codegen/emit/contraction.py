@@ -9,6 +9,7 @@ from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.memory_plan import MemoryPlan
 from tvm_neuron.allocation.regions import data_maps
 from tvm_neuron.allocation.storage import OnChip, Span
+from tvm_neuron.codegen.emit.builder import Ring
 from tvm_neuron.codegen.emit.diagonals import Diagonals, diagonals, load_diagonals
 from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
 from tvm_neuron.codegen.emit.load_weights import Placed, group_bytes, load_group
@@ -26,6 +27,7 @@ from tvm_neuron.codegen.emit.weight_tiles import (
     tiles_bytes,
     weight_tiles,
 )
+from tvm_neuron.codegen.emit.weights_memory import WeightsMemory
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, Matmul, Tile, affine
 from tvm_neuron.isa.dtypes import size_bytes
@@ -70,15 +72,16 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
     kept, rest = split_tiles(tiles, emitter.keeps.get(kernel, 0))
     is_made = root.has_zeros and root.scale is None
     blocks = diagonals(rest, root.dtype, emitter.device, builder.diagonals.capacity) if is_made else None
+    every: list[tuple[list[WeightTile], Ring | WeightsMemory]]
     every = [(group, builder.resident) for group in groups(kept, builder.resident.capacity, kernel)]
     most = group_bytes(emitter, kernel, rest)
     every += [] if blocks else [(group, builder.weights) for group in groups(rest, most, kernel)]
-    for group, ring in every:
-        is_held = len(every) == 1 and ring is builder.weights
-        with builder.loading_once() if ring is builder.resident else nullcontext():
-            loaded = load_group(emitter, group, kernel, root.dtype, ring, is_held)
+    for group, memory in every:
+        is_held = len(every) == 1 and memory is builder.weights
+        with builder.loading_once() if memory is builder.resident else nullcontext():
+            loaded = load_group(emitter, group, kernel, root.dtype, memory, is_held)
         if is_held:
-            ring.hold(key, loaded[0][1], sum(tile.bytes_per_partition for tile in group), loaded)
+            builder.weights.hold(key, loaded[0][1], sum(tile.bytes_per_partition for tile in group), loaded)
         _emit_group(emitter, kernel, loaded)
     if blocks:
         made = load_diagonals(emitter, kernel, blocks, root.dtype)

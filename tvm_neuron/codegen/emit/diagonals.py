@@ -68,7 +68,8 @@ def load_diagonals(emitter: Emitter, kernel: Kernel, found: Sequence[Diagonal], 
         whole[: len(part.weights), start : start + part.row_elems] = part.weights.reshape(-1, part.row_elems)
         start += part.row_elems
     emitter.begin_weights()
-    at = emitter.builder.weights.take(start * size_bytes(dtype))
+    assert isinstance(kernel.root, Contraction)
+    at = emitter.builder.weights.take(start * size_bytes(dtype), emitter.last_use(kernel.root.weights))
     _bring(emitter, f"{kernel.origins[0].name}.weights", whole, at, dtype, tiles[0].repeats)
     return Diagonals(tiles, blocks, at, dtype)
 

@@ -51,7 +51,7 @@ class Emitter:
     first: int | None = None  # the first operator of which weights are on their way
     has_others: bool = False  # whether weights of another one are, too
     images: Mapping[Tensor, int] = field(default_factory=dict)
-    uses: Mapping[int, int] = field(default_factory=dict)  # how many kernels multiply by weights, by their identity
+    uses: Mapping[int, Sequence[int]] = field(default_factory=dict)  # steps that multiply by weights, by their identity
     _arriving: set[Tensor] = field(default_factory=set)
     _staged: dict[Tensor, OnChip] = field(default_factory=dict)
     positions: dict[Tensor, OnChip] = field(default_factory=dict)  # constants of the current kernel, see `positions`
@@ -82,7 +82,11 @@ class Emitter:
 
     def times_used(self, weights: NDArray[Any]) -> int:
         """How many kernels multiply by them."""
-        return self.uses.get(id(weights), 1)
+        return len(self.uses.get(id(weights), (0,)))
+
+    def last_use(self, weights: NDArray[Any]) -> int:
+        """The step of the last kernel that does; 0 where only the current one is known to."""
+        return self.uses.get(id(weights), (0,))[-1]
 
     def begin_weights(self) -> None:
         """From here on, weights of the current operator are on their way."""

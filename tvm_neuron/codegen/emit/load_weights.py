@@ -8,6 +8,7 @@ import numpy as np
 from tvm_neuron.codegen.emit.builder import Ring
 from tvm_neuron.codegen.emit.emitter import WEIGHTS_QUEUE, Emitter
 from tvm_neuron.codegen.emit.weight_tiles import WeightTile, row_bytes
+from tvm_neuron.codegen.emit.weights_memory import WeightsMemory
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile, affine
 from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.schedule.kernel import Contraction, Kernel
@@ -27,25 +28,32 @@ def group_bytes(emitter: Emitter, kernel: Kernel, tiles: Sequence[WeightTile]) -
     """
     capacity, root = emitter.builder.weights.capacity, kernel.root
     assert isinstance(root, Contraction)
-    if emitter.times_used(root.weights) > 1 or emitter.is_staged(kernel):
+    if emitter.times_used(root.weights) > 1:
+        return emitter.builder.weights.capacity_until(emitter.last_use(root.weights))
+    if emitter.is_staged(kernel):
         return capacity
     least = max((row_bytes(tile, root.dtype) for tile in tiles), default=0)
     return min(capacity, max(capacity // _ONCE_SHARE, least))
 
 
 def load_group(
-    emitter: Emitter, group: Sequence[WeightTile], kernel: Kernel, dtype: str, ring: Ring, is_held: bool = False
-) -> list[Placed]:
-    """Each tile with its place; the group takes one piece of the ring, since all of it is needed at once.
+    emitter: Emitter, group: Sequence[WeightTile], kernel: Kernel, dtype: str, memory: Ring | WeightsMemory,
+    is_held: bool = False,
+) -> list[Placed]:  # fmt: skip
+    """Each tile with its place; the group takes one piece of the memory, since all of it is needed at once.
 
     What `is_held` for further kernels stays for good where these are many and it takes little: weights that come into
     its place would wait for the last of them.
     """
     size = sum(tile.bytes_per_partition for tile in group)
     assert isinstance(kernel.root, Contraction)
-    is_often = is_held and emitter.times_used(kernel.root.weights) >= _OFTEN
-    pinned = ring.pin(size) if is_often else None
-    at = ring.take(size) if pinned is None else pinned
+    times = emitter.times_used(kernel.root.weights) if is_held else 1
+    if isinstance(memory, Ring):
+        at = memory.take(size)
+    else:
+        pinned = memory.pin(size) if times >= _OFTEN else None
+        until = emitter.last_use(kernel.root.weights) if is_held else 0
+        at = memory.take(size, until) if pinned is None else pinned
     placed: list[Placed] = []
     for tiles in _together(group):
         _load(emitter, _joined(tiles) if len(tiles) > 1 else tiles[0], at, kernel, dtype)

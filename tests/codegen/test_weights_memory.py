@@ -1,0 +1,77 @@
+"""WeightsMemory: what tensors leave of SBUF is handed out to weights, the part that was in use longest ago first."""
+
+from tvm_neuron.allocation.layouts import ALIGNMENT_BYTES as UNIT
+from tvm_neuron.allocation.memory_plan import MemoryPlan
+from tvm_neuron.allocation.place import Buffer
+from tvm_neuron.codegen.emit.weights_memory import WeightsMemory
+
+ABOVE = 8  # units that tensors take at most
+
+
+def memory(size: int, *tensors: tuple[int, int, int, int]) -> WeightsMemory:
+    """With `size` units above tensors, each (offset, size, first step, last step) in units and steps."""
+    buffers = [Buffer(n, length * UNIT, first, last) for n, (_, length, first, last) in enumerate(tensors)]
+    plan = MemoryPlan({}, {}, set(), {n: at * UNIT for n, (at, *_) in enumerate(tensors)}, buffers=buffers)
+    last = max((b.last for b in buffers), default=0)
+    plan.extents = [
+        max([(at + length) * UNIT for at, length, _, end in tensors if end >= step], default=0)
+        for step in range(last + 2)
+    ]
+    return WeightsMemory(plan, (ABOVE + size) * UNIT)
+
+
+def taken(weights: WeightsMemory, *sizes: int, until: int = 0) -> list[int]:
+    return [weights.take(size * UNIT, until) // UNIT for size in sizes]
+
+
+def test_what_was_handed_out_stays_there_until_its_bytes_are_again() -> None:
+    weights = memory(2, (0, ABOVE, 0, 0))
+    weights.begin(0)
+    first = weights.take(UNIT)
+    weights.hold("a", first, UNIT, "tiles")
+    weights.take(UNIT)
+    assert weights.find("a") == "tiles"
+    assert weights.take(UNIT) == first
+    assert weights.find("a") is None
+
+
+def test_what_tensors_leave_comes_after_all_that_was_left_before() -> None:
+    weights = memory(2, (0, ABOVE, 0, 0), (0, 4, 1, 1))
+    weights.begin(0)
+    assert taken(weights, 2) == [8]
+    weights.begin(1)
+    # weights that come into the memory of the first tensor wait for its last readers
+    assert taken(weights, 2, 2, 2, 2) == [8, 4, 6, 8]
+
+
+def test_memory_that_a_tensor_takes_again_is_left_to_it() -> None:
+    weights = memory(2, (0, ABOVE, 0, 0), (6, 1, 2, 2), (0, ABOVE, 3, 3))
+    for step in (0, 1):
+        weights.begin(step)
+    assert taken(weights, 2, 2, 2, 2, 2) == [8, 0, 2, 4, 6]
+    weights.hold("a", 6 * UNIT, UNIT, "in the way")
+    weights.hold("b", 7 * UNIT, UNIT, "beside")
+    weights.begin(2)
+    assert weights.find("a") is None
+    assert weights.find("b") == "beside"
+    assert set(taken(weights, *[1] * 30)) == {0, 1, 2, 3, 4, 5, 7, 8, 9}
+    weights.begin(3)
+    assert set(taken(weights, *[1] * 8)) == {8, 9}
+
+
+def test_what_is_needed_for_long_leaves_memory_to_all_tensors_until_then() -> None:
+    weights = memory(2, (0, ABOVE, 0, 0), (0, 4, 2, 2), (5, 3, 4, 4))
+    for step in (0, 1):
+        weights.begin(step)
+    assert weights.capacity == 2 * UNIT
+    assert weights.capacity_until(3) == 6 * UNIT
+    assert set(taken(weights, *[1] * 20, until=3)) == {4, 5, 6, 7, 8, 9}
+    assert set(taken(weights, *[1] * 20, until=4)) == {4, 8, 9}
+
+
+def test_what_is_pinned_is_never_handed_out_again() -> None:
+    weights = memory(32, (0, ABOVE, 0, 0))
+    weights.begin(0)
+    assert weights.pin(2 * UNIT) == 38 * UNIT
+    assert set(taken(weights, *[1] * 64)) == set(range(8, 38))
+    assert weights.pin(UNIT) is None  # a sixteenth of it is
