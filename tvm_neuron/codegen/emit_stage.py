@@ -12,7 +12,7 @@ from tvm_neuron.allocation.layouts import dram_strides
 from tvm_neuron.allocation.storage import InDram
 from tvm_neuron.codegen.emit.builder import Builder, Ring
 from tvm_neuron.codegen.emit.contraction import emit_contraction
-from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, Emitter
+from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, SPREAD_QUEUE, WEIGHTS_QUEUE, Emitter
 from tvm_neuron.codegen.emit.gather import emit_gather
 from tvm_neuron.codegen.emit.images import transfer_image
 from tvm_neuron.codegen.emit.movement import emit_movement
@@ -28,6 +28,7 @@ from tvm_neuron.codegen.zones import vector_columns
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
 from tvm_neuron.program import DramTensor, Node, Program
+from tvm_neuron.schedule.expr import Num
 from tvm_neuron.schedule.kernel import Contraction, Gather, Kernel, Product, Reduction, Transposition
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -71,6 +72,7 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     dram, images = _dram_tensors(stage, room, builder)
     emitter = Emitter(builder, room.plan, device, dram, room.keeps, images=images, uses=_uses(stage))
     ends = [0]
+    behind = 0  # kernels for which nothing was made zero yet
     arrivals, departures = _transfers(stage, room)
     for number, kernel in enumerate(stage.kernels):
         builder.weights.begin(number)
@@ -81,18 +83,22 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
                 (emit_gather if isinstance(kernel.root, Gather) else emit_movement)(emitter, kernel)
             else:
                 table = builder.vectors.begin(vector_columns([kernel], stage.partition_of, device))
-                if table is not None:
-                    builder.emit(_load_vectors(builder, table, builder.vectors.table_at))
+                begin = len(builder.body)
                 load_positions(emitter, kernel)
                 _EMIT[type(kernel.root)](emitter, kernel)
-                for instruction in slots.zero(_ZEROED):
-                    builder.emit(instruction)
+                if table is not None:
+                    _load_in_turn(builder, table, begin)
+                behind += 1
+                while behind and not isinstance(kernel.expr, Num):
+                    for instruction in slots.zero(_ZEROED):
+                        builder.emit(instruction)
+                    behind -= 1
             for tensor in departures.get(number, ()):
                 _transfer(emitter, tensor, is_load=False)
         ends.append(len(builder.body))
     vectors: tuple[Node, ...] = ()
     if builder.vectors.used and not zones.vectors_in_turns:
-        vectors = (_load_vectors(builder, builder.vectors.tables[0][:, : builder.vectors.used].copy(), 0),)
+        vectors = (_load_vectors(builder, builder.vectors.tables[0][:, : builder.vectors.used].copy(), 0, LOAD_QUEUE),)
     once, always = (vectors, ()) if keep_weights else ((), vectors)
     program = Program(tuple(builder.tensors), tuple(builder.origins), (*always, *builder.body))
     nodes = tuple(tuple(builder.body[start:end]) for start, end in pairwise(ends))
@@ -153,11 +159,23 @@ def _dram_tensors(stage: Stage, room: Room, builder: Builder) -> tuple[dict[Tens
     return found, images
 
 
-def _load_vectors(builder: Builder, table: NDArray[np.float32], at: int) -> DmaCopy:
+def _load_in_turn(builder: Builder, table: NDArray[np.float32], begin: int) -> None:
+    """The last table, behind the transfers from which the kernel that begins at node `begin` goes out.
+
+    The first two wait for nothing, and come among the weights: first of all, they would hold up what the array needs.
+    """
+    body, vectors = builder.body, builder.vectors
+    queue = (WEIGHTS_QUEUE, SPREAD_QUEUE, LOAD_QUEUE)[min(2, len(vectors.tables) - 1)]
+    at = next(number for number in range(begin, len(body)) if not isinstance(body[number], DmaCopy))
+    builder.emit(_load_vectors(builder, table, vectors.table_at, queue))
+    body.insert(at, body.pop())
+
+
+def _load_vectors(builder: Builder, table: NDArray[np.float32], at: int, queue: int) -> DmaCopy:
     """Columns to byte `at`; kernels still write into the table until all are emitted."""
     rows, columns = table.shape
     index = builder.add_tensor(DramTensor("vectors", "weight", table.shape, "float32"))
     builder.arrays[builder.tensors[index].name] = table
     target = Tile("sbuf", "float32", Affine(), rows, Affine(at), ((1, columns),))
     source = DramTile(index, "float32", Affine(), ((columns, rows), (1, columns)))
-    return DmaCopy(target=target, source=source, ring=LOAD_QUEUE)
+    return DmaCopy(target=target, source=source, ring=queue)
