@@ -8,6 +8,7 @@ from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.storage import OnChip, Span
 from tvm_neuron.codegen.emit.builder import Loops, Scratch
 from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
+from tvm_neuron.codegen.emit.engine_halves import engine_halves
 from tvm_neuron.codegen.emit.nests import nests
 from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.codegen.emit.taken import innermost, most_bytes_taken
@@ -22,6 +23,7 @@ from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction, is_read_backward
 from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, contiguous, runs, segments, tile_sizes
 
 _MOST_PARTS = 256  # of a reduction
+_PART_ELEMS = 256  # of it: little is left to do when the last tile is written
 MAX_TILE_ELEMS = 512  # as many as a PSUM bank holds, so that all temporaries have one size
 
 
@@ -62,12 +64,13 @@ def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
                     continue
                 cuts: list[list[Segment]] = [[run]] + [segments(*region[axis], sizes[axis]) for axis in kernel.free]
                 strides = [PARTITIONS, *(None for _ in kernel.free)]
-                for spans, loops in nests(emitter.builder, (kernel.channel, *kernel.free), cuts, strides):
-                    end = TileEnd(emitter, kernel, spans)
-                    if root is None:
-                        end.finish(Squeeze(end.patterns), None, loops)
-                    else:
-                        _emit_reduction(emitter, kernel, root, spans, end, loops)
+                for part, to in engine_halves(emitter.builder, kernel, cuts):
+                    for spans, loops in nests(emitter.builder, (kernel.channel, *kernel.free), part, strides):
+                        end = TileEnd(emitter, kernel, spans)
+                        if root is None:
+                            end.finish(Squeeze(end.patterns), None, loops, to)
+                        else:
+                            _emit_reduction(emitter, kernel, root, spans, end, loops)
 
 
 def _fill_chunks(emitter: Emitter, kernel: Kernel, region: Region, run: Segment) -> bool:
@@ -140,7 +143,8 @@ def _emit_reduction(
 def _parts(source: Tile, axes: int) -> list[Tile]:
     """A long reduction to one value as some along its outermost axis, each of which starts when its part is written."""
     (step, count), *inner = source.dims[-axes:]
-    size = max(1, MAX_TILE_ELEMS // prod(n for _, n in inner), -(-count // _MOST_PARTS))
+    size = max(1, _PART_ELEMS // prod(n for _, n in inner), -(-count // _MOST_PARTS))
+    size = -(-count // -(-count // size))  # as even as tiles are
     if source.free_elems <= MAX_TILE_ELEMS or count <= size:
         return []
     return [
