@@ -59,15 +59,14 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     end = device.sbuf_bytes_per_partition
     slots = slots_for(stage.kernels, device, end, end - weights_at - stage.tuning.weights_bytes(device))
     end -= slots.bytes_per_partition
-    inputs_until = max(
-        (n for n, k in enumerate(stage.kernels) if not stage.inputs.keys().isdisjoint(k.sources())), default=0
-    )
+    reads_input = (n for n, k in enumerate(stage.kernels) if not stage.inputs.keys().isdisjoint(k.sources()))
+    in_turns_until = len(stage.kernels) if slots.pitch else max(reads_input, default=0)
     builder = Builder(
         device, Vectors(0, zones.vectors_columns, zones.vectors_in_turns, device.partitions),
         Ring(zones.resident_at, zones.resident_bytes), Ring(zones.scratch_at, zones.scratch_bytes),
         Ring(zones.reduced_at, zones.reduced_bytes), Ring(zones.positions_at, zones.positions_bytes),
         Ring(zones.masks_at, zones.masks_bytes), Ring(zones.diagonals_at, zones.diagonals_bytes),
-        Ring(zones.scaled_at, zones.scaled_bytes), slots, WeightsMemory(room.plan, end, inputs_until),
+        Ring(zones.scaled_at, zones.scaled_bytes), slots, WeightsMemory(room.plan, end, in_turns_until),
     )  # fmt: skip
     dram, images = _dram_tensors(stage, room, builder)
     emitter = Emitter(builder, room.plan, device, dram, room.keeps, images=images, uses=_uses(stage))

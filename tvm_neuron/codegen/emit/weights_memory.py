@@ -18,16 +18,17 @@ _Piece = tuple[int, int, int]  # first byte, end, and how many bytes were handed
 class WeightsMemory(Holder):
     """The bytes from a plan's base to `end` of each partition, in which it keeps tensors, each for some steps.
 
-    Up to step `inputs_until` inputs come by DMA too: weights that took more memory meanwhile would keep them waiting.
+    Up to step `in_turns_until` weights only take what lies above all tensors, in turns: others come by DMA meanwhile that
+    are needed sooner, inputs or what is spread over slots, and would wait for weights that came further ahead.
     """
 
-    def __init__(self, plan: MemoryPlan, end: int, inputs_until: int = 0) -> None:
+    def __init__(self, plan: MemoryPlan, end: int, in_turns_until: int = 0) -> None:
         super().__init__()
         self.end = end
         self.used = 0  # bytes that were ever handed out above all tensors
         self._first, self._extents = plan.base, plan.extents
         self._step, self._top = 0, plan.base + plan.extent_bytes
-        self._inputs_until = inputs_until
+        self._in_turns_until = in_turns_until
         self._begins = _by_step(plan, lambda buffer: buffer.first)
         self._ends = _by_step(plan, lambda buffer: buffer.last)
         self._given, self._pinned, self._next = 0, 0, self._top
@@ -37,7 +38,7 @@ class WeightsMemory(Holder):
     @property
     def capacity(self) -> int:
         """So many bytes lie together that no tensor takes in this step or later."""
-        return self.end - (self._top if self._step < self._inputs_until else self._first + self._extents[self._step])
+        return self.end - (self._top if self._step < self._in_turns_until else self._first + self._extents[self._step])
 
     def capacity_until(self, step: int) -> int:
         """So many at most that none takes in this step or a later one up to `step`."""
@@ -81,15 +82,15 @@ class WeightsMemory(Holder):
         return self.end
 
     def _next_place(self, size: int) -> list[tuple[int, int]]:
-        """While inputs come, memory above all tensors in turns, whatever is left of it."""
-        if self._step >= self._inputs_until:
+        """Memory above all tensors in turns, whatever is left of it."""
+        if self._step >= self._in_turns_until:
             return []
         at = aligned(self._next)
         return [(0, at if at + size <= self.end else self._top)]
 
     def _free_until(self, step: int) -> list[_Piece]:
         """The pieces that no tensor takes in this step or a later one up to `step`."""
-        if self._step < self._inputs_until:
+        if self._step < self._in_turns_until:
             return _without(self._pieces, self._first, self._top)
         found = self._pieces
         for later in range(self._step + 1, step + 1):
