@@ -35,8 +35,8 @@ def slots_for(kernels: Iterable[Kernel], device: Device, end: int, room: int) ->
     uses = Counter(id(root.weights) for root in roots)
     spread = [root for root in roots if uses[id(root.weights)] == 1 and is_spread(root, device)]
     needs = [_even(-(-root.weights.shape[-1] // PARTITIONS) * _steps(root)) for root in spread]
-    # Of the largest layer, half of the numbers are on their way while the array reads others.
-    most = min(_MOST_PITCH, sum(needs), max(needs, default=0) * 3 // 2, room // (PARTITIONS * ITEM))
+    # Of the largest layer, the numbers have come twice while the array reads others.
+    most = min(_MOST_PITCH, sum(needs), max(needs, default=0) * 3, room // (PARTITIONS * ITEM))
     pitch = most // _EVEN * _EVEN
     saved = sum(_whole_ps(root, device) - _spread_ps(root, device) for root in spread)
     zeroing = duration_ps(PARTITIONS * pitch // 2, clock_hz(device, "pool"))
