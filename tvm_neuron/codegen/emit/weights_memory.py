@@ -18,8 +18,8 @@ _Piece = tuple[int, int, int]  # first byte, end, and how many bytes were handed
 class WeightsMemory(Holder):
     """The bytes from a plan's base to `end` of each partition, in which it keeps tensors, each for some steps.
 
-    Up to step `in_turns_until` weights only take what lies above all tensors, in turns: others come by DMA meanwhile that
-    are needed sooner, inputs or what is spread over slots, and would wait for weights that came further ahead.
+    Up to step `in_turns_until` weights only take what lies above all tensors, in turns: others that come by DMA
+    meanwhile are needed sooner, inputs or what is spread over slots, and would wait for weights further ahead.
     """
 
     def __init__(self, plan: MemoryPlan, end: int, in_turns_until: int = 0) -> None:
