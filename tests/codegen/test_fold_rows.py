@@ -1,5 +1,6 @@
 """Tensors of few channels have several rows on the partitions, so that kernels work on all of these rows at once."""
 
+import tracemalloc
 from collections.abc import Sequence
 
 import numpy as np
@@ -185,3 +186,21 @@ def test_depthwise_rows_take_the_partitions_that_channels_leave(channels: int, b
     assert layer.root.repeats == by
     assert layer.root.used_tiles(128, 128) == tiles
     assert np.count_nonzero(layer.root.weights) == by * channels * 9
+
+
+def test_folds_that_are_only_tried_copy_no_weights() -> None:
+    """No fold pays here. The weights of 4 rows as one are over 12 times as large: only where there are any is noted."""
+    net, x = Convolutions(), "x"
+    for depth in (CHANNELS, 128, 128, 128, 128):
+        x = net.op("Relu", net.conv(x, depth, 128))
+    graph = graph_of(net.model(net.conv(x, 128, 256, strides=(2, 2)), rows=28, columns=28))
+    rules, device = load_rules(), load_device("inf1")
+    tracemalloc.start()
+    try:
+        kernels, _ = make_kernels(graph, rules, device)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    roots = [kernel.root for kernel in kernels if isinstance(kernel.root, Contraction)]
+    assert [root.repeats for root in roots] == [1] * 6
+    assert peak < 6 * sum(root.weights.nbytes for root in roots)
