@@ -1,0 +1,101 @@
+"""store_in_long_rows: outputs in short pieces are transposed before they are stored, where that takes less time."""
+
+from dataclasses import replace
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+from tests.codegen.graphs import graph_of
+from tests.onnx_models import make_model
+from tests.stages.networks import compile_model, run
+from tvm_neuron.codegen.simplify import make_kernels
+from tvm_neuron.hw import Device, load_device
+from tvm_neuron.isa import DmaCopy, DramTile
+from tvm_neuron.schedule.expr import Load
+from tvm_neuron.schedule.kernel import Transposition
+from tvm_neuron.schedule.rule import load_rules
+
+ANCHORS = 3
+INF1 = load_device("inf1")
+
+
+def _boxes(*levels: tuple[int, int]) -> onnx.ModelProto:
+    """Four numbers for each anchor at all positions of some levels, one behind the other."""
+    rng = np.random.default_rng(11)
+    weights = {"w": (rng.standard_normal((4 * ANCHORS, 32, 1, 1)) / 6).astype(np.float32)}
+    nodes, shapes = [], {}
+    for n, (rows, columns) in enumerate(levels):
+        shapes[f"x{n}"] = (1, 32, rows, columns)
+        weights[f"shape{n}"] = np.array([1, rows * columns * ANCHORS, 4])
+        nodes += [
+            helper.make_node("Conv", [f"x{n}", "w"], [f"c{n}"]),
+            helper.make_node("Transpose", [f"c{n}"], [f"t{n}"], perm=[0, 2, 3, 1]),
+            helper.make_node("Reshape", [f"t{n}", f"shape{n}"], [f"r{n}"]),
+            helper.make_node("Sigmoid", [f"r{n}"], [f"s{n}"]),
+            helper.make_node("Sub", [f"s{n}", f"r{n}"], [f"b{n}"]),
+        ]
+    nodes.append(helper.make_node("Concat", [f"b{n}" for n in range(len(levels))], ["y"], axis=1))
+    return make_model(nodes, shapes, ["y"], weights)
+
+
+def _transposed(model: onnx.ModelProto, device: Device = INF1, fast_relayout: bool = True) -> list[bool]:
+    """Of each transfer into the output: whether what it stores was transposed for it."""
+    rules = tuple(rule for rule in load_rules() if fast_relayout or rule.name != "transposition")
+    kernels, _ = make_kernels(graph_of(model), rules, device)
+    turned = {k.out for k in kernels if isinstance(k.root, Transposition) and ".by" in k.out.name}
+    stores = [k for k in kernels if k.by_dma and k.out.kind == "output" and isinstance(k.expr, Load)]
+    return [k.expr.tensor in turned for k in stores if isinstance(k.expr, Load)]
+
+
+def test_short_pieces_are_transposed() -> None:
+    assert _transposed(_boxes((40, 40), (20, 20))) == [True, True]
+
+
+def test_a_level_whose_transposition_costs_more_than_its_pieces_is_left_alone() -> None:
+    quick = replace(INF1, dma_descriptor_ns=1)
+    assert _transposed(_boxes((40, 40), (20, 20)), quick) == [False, False]
+
+
+def test_without_transpositions_nothing_goes_through_dram_for_it() -> None:
+    assert _transposed(_boxes((40, 40), (20, 20)), fast_relayout=False) == [False, False]
+
+
+def test_32_bit_integers_are_left_alone() -> None:
+    """The array's float32 would not hold them exactly."""
+    shapes = {"x0": (1, 12, 40, 40), "x1": (1, 12, 20, 20)}
+    nodes, weights = [], {}
+    for n, (_, _, rows, columns) in enumerate(shapes.values()):
+        weights[f"shape{n}"] = np.array([1, rows * columns * ANCHORS, 4])
+        nodes += [
+            helper.make_node("Add", [f"x{n}", f"x{n}"], [f"a{n}"]),
+            helper.make_node("Transpose", [f"a{n}"], [f"t{n}"], perm=[0, 2, 3, 1]),
+            helper.make_node("Reshape", [f"t{n}", f"shape{n}"], [f"b{n}"]),
+        ]
+    nodes.append(helper.make_node("Concat", ["b0", "b1"], ["y"], axis=1))
+    assert _transposed(make_model(nodes, shapes, ["y"], weights, dtype=TensorProto.INT32)) == [False, False]
+
+
+@pytest.mark.parametrize("levels", [[(40, 40), (20, 20)], [(33, 70), (9, 17)], [(130, 24)]])
+@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+def test_outputs_agree_with_onnxruntime(levels: list[tuple[int, int]], chip: str) -> None:
+    model = _boxes(*levels)
+    rng = np.random.default_rng(len(levels))
+    shapes = {i.name: [d.dim_value for d in i.type.tensor_type.shape.dim] for i in model.graph.input}
+    inputs = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    (wanted,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, inputs)
+    found = run(compile_model(model, f"neuron/{chip}"), inputs, "strict")["y"]
+    np.testing.assert_allclose(found, wanted, atol=0.03)  # bf16: a sum of up to 4, rounded
+
+
+def test_rows_are_stored_whole() -> None:
+    made = compile_model(_boxes((40, 40), (20, 20)), "neuron/inf1")
+    names = {n: tensor for n, tensor in enumerate(made.program.tensors) if tensor.kind == "output"}
+    stores = [
+        node
+        for _, node in made.program.instructions()
+        if isinstance(node, DmaCopy) and isinstance(node.target, DramTile) and node.target.tensor in names
+    ]
+    assert [node.target.dims for node in stores] == [((40 * 12, 40), (1, 40 * 12)), ((20 * 12, 20), (1, 20 * 12))]
