@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from tvm_neuron.codegen.emit.builder import Builder
 from tvm_neuron.codegen.emit_stage import emit_stage
+from tvm_neuron.codegen.hold_back import hold_back
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.codegen.overlap.amid_weights import run_amid_weights
 from tvm_neuron.codegen.overlap.arriving import start_as_it_arrives
@@ -47,7 +48,7 @@ def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weig
     options.on_stage(f"{stage.name}: emit")
     emitted = emit_stage(stage, room, device, keep_weights)
     options.on_stage(f"{stage.name}: synchronise")
-    program = synchronise(emitted.program, device)
+    program = hold_back(synchronise(emitted.program, device), device)
     prologue = synchronise(program.with_body(emitted.prologue), device)
     options.on_stage(f"{stage.name}: check")
     for part in (prologue, program):
