@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 
 from tvm_neuron.codegen.kernels.apply_folds import apply_folds
 from tvm_neuron.codegen.kernels.folds import Fold, Room
+from tvm_neuron.codegen.kernels.forms import forms
 from tvm_neuron.codegen.kernels.pack import packed_steps
 from tvm_neuron.codegen.kernels.row_axes import COLUMNS, ROWS
 from tvm_neuron.codegen.kernels.row_folds import possible_folds
-from tvm_neuron.codegen.kernels.write_padding import write_padding
 from tvm_neuron.codegen.overlap.work import load_ps, work_of
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.kernel import Contraction, Kernel
@@ -20,67 +21,68 @@ from tvm_neuron.schedule.tiling import PARTITIONS
 _ROWS_ALONE = Room(ROWS, PARTITIONS, 4, False)
 _ROWS_OF_SQUARES = Room(ROWS, PARTITIONS // 2, 2, True)
 _LOAD_SHARE = 0.5  # of the time that further weights take: memory lets some come while engines work
-_LOAD_SHARE_OF_SQUARES = 0.5  # the same: later layers wait for few weights, since those of diagonals come without zeros
 
 
 @dataclass(frozen=True)
 class _Choice:
-    """The folds to make once kernels also write the padding of some images.
+    """The folds to make of kernels, in a form that may also write the padding of images; and where tensors lie.
 
-    Engines are busy for `busy_ps` in all then, and DRAM is for `load_ps` with weights that repeat.
+    Engines are busy for `busy_ps` in all then, DRAM is for `all_ps` with weights, for `load_ps` with those that repeat.
     """
 
     folds: dict[Tensor, Fold]
-    padded: tuple[Tensor, ...]
+    kernels: list[Kernel]
+    partition_of: dict[Tensor, int]
     busy_ps: int
     load_ps: int
+    all_ps: int
 
-    def time_ps(self, load_share: float) -> float:
-        """How long all take, where engines wait for DRAM during this share of the time that repeated weights take."""
-        return self.busy_ps + load_share * self.load_ps
+    @property
+    def time_ps(self) -> float:
+        """How long all take: engines wait for a share of what repeated weights take; for all if DRAM has no rest."""
+        return self.busy_ps + (_LOAD_SHARE if self.all_ps < self.busy_ps else 1) * self.load_ps
+
+
+_TIME = attrgetter("time_ps")
 
 
 def fold_rows(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> list[Kernel]:
     """The kernels with rows or squares folded, of images of so many rows as take the engines least time.
 
-    Rows of large images first, then of smaller ones too, for a fold of both is often better than of one; at last
-    squares in place of the rows of images of one size after the other, which may begin in the padding, too.
+    Rows of large images first, then of smaller ones too, for a fold of both is often better than of one; then squares
+    in place of the rows of images of one size after the other, which may begin in the padding, too.
     """
-    best = _best([_without_values(kernel) for kernel in kernels], partition_of, device)
+    best = _best(kernels, partition_of, device)
     if not best.folds:
         return kernels
-    padded = _padding_written(kernels, best.padded)
-    partition_of |= _dims_of_new(padded, partition_of)
-    found, dims = apply_folds(best.folds, padded, partition_of)
-    partition_of |= dims
+    found, dims = apply_folds(best.folds, best.kernels, best.partition_of)
+    partition_of |= best.partition_of | dims
     return found
 
 
-def _best(kernels: list[Kernel], partition_of: Mapping[Tensor, int], device: Device) -> _Choice:
+def _best(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> _Choice:
     """The folds that take the engines least time, each tried after what was found before."""
+    bare: dict[Kernel, Kernel] = {}
 
-    def tried(folds: dict[Tensor, Fold], padded: Sequence[Tensor] = ()) -> _Choice:
-        written = _padding_written(kernels, padded)
-        found, _ = apply_folds(folds, written, {**partition_of, **_dims_of_new(written, partition_of)})
-        return _Choice(folds, tuple(padded), _busy_ps(found, device), _repeated_ps(found, device))
+    def tried(folds: dict[Tensor, Fold], form: list[Kernel], dims: dict[Tensor, int]) -> _Choice:
+        bare.update((kernel, _without_values(kernel)) for kernel in form if kernel not in bare)
+        found, _ = apply_folds(folds, [bare[kernel] for kernel in form], dims)
+        return _Choice(folds, form, dims, *_times(found, device))
 
     rows = possible_folds(kernels, partition_of, _ROWS_ALONE)
     squares = possible_folds(kernels, partition_of, _ROWS_OF_SQUARES)
     squares = {tensor: fold for tensor, fold in squares.items() if _squares(tensor, fold) >= device.matmul_min_cycles}
-    best = _Choice({}, (), _busy_ps(kernels, device) if rows else 0, 0)
+    best = _Choice({}, kernels, partition_of, *(_times(kernels, device) if rows else (0, 0, 0)))
     for size in _sizes(rows):
-        found = tried({tensor: fold for tensor, fold in rows.items() if fold.rows >= size})
-        best = min(best, found, key=lambda choice: choice.time_ps(_LOAD_SHARE))
-    for size in _sizes(squares):
-        found = tried(best.folds | {tensor: fold for tensor, fold in squares.items() if fold.rows == size})
-        best = min(best, found, key=lambda choice: choice.time_ps(_LOAD_SHARE_OF_SQUARES))
+        folds = {tensor: fold for tensor, fold in rows.items() if fold.rows >= size}
+        best = min(best, tried(folds, kernels, partition_of), key=_TIME)
     for size in _sizes(squares):
         images = [tensor for tensor, fold in squares.items() if fold.rows == size]
-        padded = _padding_written(kernels, images)
-        if padded is not kernels:
-            possible = possible_folds(padded, {**partition_of, **_dims_of_new(padded, partition_of)}, _ROWS_OF_SQUARES)
-            found = tried(best.folds | {t: fold for t, fold in possible.items() if t in images}, images)
-            best = min(best, found, key=lambda choice: choice.time_ps(_LOAD_SHARE_OF_SQUARES))
+        for form, dims in forms(best.kernels, images, best.partition_of, device):
+            folds = {tensor: fold for tensor, fold in best.folds.items() if tensor not in images}
+            possible = possible_folds(form, dims, _ROWS_OF_SQUARES)
+            folds |= {t: fold for t, fold in possible.items() if t in images or t not in partition_of}
+            best = min(best, tried(folds, form, dims), key=_TIME)
     return best
 
 
@@ -96,18 +98,6 @@ def _without_values(kernel: Kernel) -> Kernel:
     return replace(kernel, root=replace(root, weights=there))
 
 
-def _dims_of_new(kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int]) -> dict[Tensor, int]:
-    """The partition dimension of the tensors that are not laid out yet: images in a form with more padding."""
-    return {kernel.out: 1 for kernel in kernels if kernel.out not in partition_of}
-
-
-def _padding_written(kernels: list[Kernel], images: Sequence[Tensor]) -> list[Kernel]:
-    """The kernels, those that compute one of the images in the form that also writes its padding if they have it."""
-    for image in images:
-        kernels = write_padding(kernels, image) or kernels
-    return kernels
-
-
 def _sizes(folds: Mapping[Tensor, Fold]) -> list[int]:
     """Of images, the largest first."""
     return sorted({fold.rows for fold in folds.values()}, reverse=True)
@@ -118,17 +108,20 @@ def _squares(tensor: Tensor, fold: Fold) -> int:
     return tensor.shape[0] * fold.rows * tensor.shape[COLUMNS] // 4
 
 
-def _busy_ps(kernels: Sequence[Kernel], device: Device) -> int:
-    """Of all kernels, each as long as the engine that it keeps longest."""
-    busy = 0
+def _times(kernels: Sequence[Kernel], device: Device) -> tuple[int, int, int]:
+    """How long engines are busy, each kernel's busiest one, and DRAM is with weights that repeat and with all."""
+    busy = repeated = every = 0
     for kernel in kernels:
-        work = work_of(kernel, device)
+        work, root = work_of(kernel, device), kernel.root
         work["pe"] //= packed_steps(kernel, device)
         busy += max(work.values())
-    return busy
-
-
-def _repeated_ps(kernels: Sequence[Kernel], device: Device) -> int:
-    """How long weights take to come from DRAM that repeat."""
-    repeated = (k for k in kernels if isinstance(k.root, Contraction) and k.root.repeats > 1 and k.root.has_zeros)
-    return sum(load_ps(kernel, device) for kernel in repeated)
+        if not isinstance(root, Contraction):
+            continue
+        load, depth = load_ps(kernel, device), root.weights.shape[0]
+        if root.repeats > 1 and root.has_zeros:
+            repeated += load
+        elif root.has_zeros and root.is_diagonal:
+            load //= depth  # it comes without the zeros
+        rows = min(depth, device.partitions) * device.dma_descriptor_ns * 1000 // device.dma_engines
+        every += max(load, rows)
+    return busy, repeated, every

@@ -6,7 +6,6 @@ that are 1, and the weights of these are the bias, cut into numbers of the array
 writes the data writes these ones as well, as output channels whose weights are zero: engines take no longer for them.
 """
 
-from collections.abc import Container
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +16,7 @@ from tvm_neuron.codegen.overlap.work import work_of
 from tvm_neuron.codegen.tiles.restrict import Rows
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.dtypes import DTYPES
-from tvm_neuron.schedule.expr import Apply, Expr, rewrite_operations
+from tvm_neuron.schedule.expr import Apply, Axis, Expr, Num, rewrite_operations
 from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
@@ -26,48 +25,61 @@ from tvm_neuron.schedule.tensor import Tensor
 def sum_biases(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> list[Kernel]:
     """The kernels, such contractions with their biases among the weights, on data with channels of ones."""
     added = possible_ones(kernels, partition_of, device)
-    biased: dict[Kernel, Kernel] = {}
+    changed: dict[Kernel, Kernel] = {}
     wide: dict[Tensor, Rows] = {}
     for kernel in kernels:
         root = kernel.root
         if isinstance(root, Contraction) and root.data in added and kernel.out not in added:
-            after = _biased(kernel, root, partition_of[root.data])
+            after = biased(kernel, root, partition_of[root.data])
             if after is not None and _passes_ps(after, device) < _passes_ps(kernel, device):
-                biased[kernel] = after
+                changed[kernel] = after
                 widen(root.data, added, wide, partition_of)
-    return [on_wide(biased.get(kernel, kernel), wide, partition_of) for kernel in kernels]
+    return [on_wide(changed.get(kernel, kernel), wide, partition_of) for kernel in kernels]
 
 
-def _biased(kernel: Kernel, root: Contraction, dim: int) -> Kernel | None:
+def biased(kernel: Kernel, root: Contraction, dim: int) -> Kernel | None:
     """The kernel with its bias as further rows of its weights."""
     if root.steps or root.side or root.maps[dim] != Linear(0) or root.data.shape[dim] != root.weights.shape[0]:
         return None
-    biases: set[Expr] = set()
+    found: set[tuple[Expr, Expr]] = set()
 
     def without(expr: Apply) -> Expr:
-        if expr.op == "add" and expr.args[0] is ROOT and channel_vector(expr.args[1], kernel.channel) is not None:
-            biases.add(expr.args[1])
-            return ROOT
-        return expr
+        parts = _scale_and_bias(expr, kernel.channel)
+        if parts is None:
+            return expr
+        found.add(parts)
+        return expr.args[0]
 
     expr = rewrite_operations(kernel.expr, without)
-    if len(biases) != 1 or _bare_roots(kernel.expr, biases):
+    if len(found) != 1 or _bare_roots(kernel.expr, kernel.channel):
         return None
-    vector = channel_vector(biases.pop(), kernel.channel)
-    assert vector is not None
-    rows = _rows(vector, root.dtype)
+    scale, bias = (channel_vector(part, kernel.channel) for part in found.pop())
+    assert scale is not None
+    assert bias is not None
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # what is no number is not summed up below
+        rows = _rows(bias / scale, root.dtype)
     if rows is None:
         return None
     return replace(kernel, expr=expr, root=replace(root, weights=np.concatenate([root.weights, rows])))
 
 
-def _bare_roots(expr: Expr, biases: Container[Expr]) -> bool:
-    """Whether the root occurs without one of the biases, too."""
+def _scale_and_bias(expr: Apply, channel: Axis) -> tuple[Expr, Expr] | None:
+    """What the root is multiplied by, and what is added to it then, if it is that and nothing else."""
+    if expr.op != "add":
+        return None
+    product, bias = expr.args
+    scale: Expr = Num(1.0)
+    if isinstance(product, Apply) and product.op == "multiply":
+        product, scale = product.args
+    vectors = [channel_vector(part, channel) for part in (scale, bias)]
+    return (scale, bias) if product is ROOT and all(vector is not None for vector in vectors) else None
+
+
+def _bare_roots(expr: Expr, channel: Axis) -> bool:
+    """Whether the root occurs without a bias, too."""
     if not isinstance(expr, Apply):
         return expr is ROOT
-    if expr.op == "add" and expr.args[0] is ROOT and expr.args[1] in biases:
-        return False
-    return any(_bare_roots(arg, biases) for arg in expr.args)
+    return _scale_and_bias(expr, channel) is None and any(_bare_roots(arg, channel) for arg in expr.args)
 
 
 def _rows(bias: NDArray[np.float32], dtype: str) -> NDArray[np.float32] | None:

@@ -30,9 +30,9 @@ def write_padding(kernels: Sequence[Kernel], image: Tensor) -> list[Kernel] | No
         return None
     (writer,) = writers
     root = writer.root
-    if not isinstance(root, Contraction) or not _is_padded_by_one(writer) or any(writer.operand_loads()):
+    if not isinstance(root, Contraction) or not is_padded_by_one(writer) or any(writer.operand_loads()):
         return None
-    if not all(_reads_as_window_of_3(kernel, image) for kernel in kernels if image in kernel.sources()):
+    if not all(reads_as_window_of_3(kernel, image) for kernel in kernels if image in kernel.sources()):
         return None
     more = {along: _beyond(writer, root, along) for along in _DIMS}
     source = [kernel for kernel in kernels if kernel.out is root.data]
@@ -48,7 +48,7 @@ def write_padding(kernels: Sequence[Kernel], image: Tensor) -> list[Kernel] | No
     found: list[Kernel] = []
     for kernel in kernels:
         if kernel is writer:
-            found += [_writing_more(writer, root, wider, needed), *ring]
+            found += [writing_more(writer, root, wider, needed), *ring]
         elif kernel is moves[0]:
             moved = _moved(kernel, wider, needed)
             inside = [(part.span[0], part.span[1] + 1) for part in moved.out_maps]
@@ -67,7 +67,7 @@ def _edges(image: Tensor, along: int) -> list[list[tuple[int, int]]]:
     return border(image.shape, 1, inside)
 
 
-def _is_padded_by_one(writer: Kernel) -> bool:
+def is_padded_by_one(writer: Kernel) -> bool:
     """Whether it writes an even number of rows and columns with one of padding on each side."""
     axes = [(along, row_of(writer, along)) for along in _DIMS]
     return has_plain_constants(writer, axes[0][1]) and all(
@@ -79,7 +79,8 @@ def _is_padded_by_one(writer: Kernel) -> bool:
     )
 
 
-def _reads_as_window_of_3(kernel: Kernel, image: Tensor) -> bool:
+def reads_as_window_of_3(kernel: Kernel, image: Tensor) -> bool:
+    """Whether it is a convolution by windows of 3 x 3, one for each pixel inside of one of padding."""
     root = kernel.root
     if not isinstance(root, Contraction) or list(kernel.sources()) != [image] or not root.has_zeros:
         return False
@@ -118,7 +119,7 @@ def _moved(kernel: Kernel, wider: Tensor, more: Sequence[tuple[int, int]]) -> Ke
     return replace(kernel, out=wider, out_maps=tuple(maps))
 
 
-def _writing_more(writer: Kernel, root: Contraction, wider: Tensor, more: Sequence[tuple[int, int]]) -> Kernel:
+def writing_more(writer: Kernel, root: Contraction, wider: Tensor, more: Sequence[tuple[int, int]]) -> Kernel:
     """The convolution of the wider tensor, from one row and column before its first to one behind its last."""
     out, maps, free = list(writer.out_maps), list(root.maps), list(writer.free)
     for along, (before, _) in zip(_DIMS, more, strict=True):
