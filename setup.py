@@ -80,7 +80,10 @@ setup(
         Extension(
             "tvm_neuron.native.libneuron_native",
             [f"tvm_neuron/native/{name}.cc" for name in ("assign", "chain", "native", "products", "tape")],
-            depends=[f"tvm_neuron/native/{name}.h" for name in ("apart", "axes", "calls", "floats", "pool")],
+            depends=[
+                f"tvm_neuron/native/{name}.h"
+                for name in ("apart", "axes", "calls", "floats", "multiply", "pool", "tile")
+            ],
             # No rounding is left out: products and sums stay two operations.
             extra_compile_args=["-std=c++17", "-O3", "-ffp-contract=off", "-fvisibility=hidden", "-g0"],
         ),

@@ -11,8 +11,8 @@ import tvm
 import tvm_ffi
 from numpy.typing import NDArray
 
-from tvm_neuron.isa.blas import openblas
 from tvm_neuron.runtime import kernels
+from tvm_neuron.runtime.kernels import openblas
 
 WAYS = [
     {"matmul": kernels.matmul, "convolve": kernels.convolve},

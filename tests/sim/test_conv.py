@@ -79,7 +79,7 @@ def test_without_the_library_numpy_gives_the_same_bits(monkeypatch: pytest.Monke
     program = conv_program(128, CASES[5])
     weights, inputs = random_arrays(program, "weight"), random_arrays(program, "input", 1)
     found = Machine(program, load_device("inf2"), weights).run(inputs)["y"]
-    for user in ("isa.blas", "isa.recorded", "native.assignment", "sim.execute"):
+    for user in ("isa.products", "isa.recorded", "native.assignment", "sim.execute"):
         monkeypatch.setattr(f"tvm_neuron.{user}.native", lambda: None)
     wanted = Machine(program, load_device("inf2"), weights).run(inputs)["y"]
     assert found.tobytes() == wanted.tobytes()

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tvm_neuron.isa.blas import add_products
 from tvm_neuron.isa.matrices import packed, window
+from tvm_neuron.isa.products import add_products
 from tvm_neuron.isa.recorded import again
 
 Array = NDArray[Any]
@@ -23,8 +23,7 @@ def contract(stationary: Array, moving: Array, summed: tuple[int, ...], old: Arr
 
     Leading axes are loops, of size 1 where an operand doesn't follow the loop; summed loops come out as size 1.
     Each step of the summed loops is one product of depth K, added in loop order, so a nest gives the very bits that
-    its matmuls give one by one. (BLAS gives each element the same bits in a matrix of any size, but takes another
-    path for a single row or column, so those are doubled.) The result may be a view of a larger array.
+    its matmuls give one by one. The result may be a view of a larger array.
     """
     if old is not None:
         return _contract(stationary, moving, summed, old)[1]
@@ -52,12 +51,12 @@ def _contract(
     shape = [*(sizes[axis] for axis in right), *free]
     whole = window(moving, [*summed, *both, loops], columns)
     if whole is None:
-        width, steps = max(2, prod(shape)), [prod(shape[place + 1 :]) for place in range(len(shape))]
+        width, steps = prod(shape), [prod(shape[place + 1 :]) for place in range(len(shape))]
     else:
         steps_and_rest = (*(sizes[axis] for axis in summed), *whole.shape[len(summed) :])
         whole = whole if whole.shape == steps_and_rest else np.broadcast_to(whole, steps_and_rest)
         width, steps = whole.shape[-1], [moving.strides[axis] // moving.itemsize for axis in columns]
-    sums = np.empty((batch, max(2, height), width), np.float32)
+    sums = np.empty((batch, height, width), np.float32)
     order = [*both, *left, loops, *columns]
     total = _spread_out(sums, [sizes[axis] for axis in both], [*(sizes[axis] for axis in left), m], shape, steps)
     if old is not None:

@@ -1,4 +1,4 @@
-"""Operands of the PE array as float32 matrices that BLAS takes: copied together, or where they lie."""
+"""Operands of the PE array as float32 matrices with contiguous rows: copied together, or where they lie."""
 
 from collections.abc import Sequence
 from math import prod
@@ -26,7 +26,7 @@ def packed(
     lead: Sequence[int],
     columns: Sequence[int],
 ) -> Array:
-    """[*summed, *lead, columns]: some steps of the summed loops, in `scratch`; a single column is doubled.
+    """[*summed, *lead, columns]: some steps of the summed loops, in `scratch`.
 
     A loop that the operand doesn't follow is repeated without a copy.
     """
@@ -40,12 +40,9 @@ def packed(
     found = found.transpose(*summed, *lead, *columns, *rest)
     outer = found.shape[: len(summed) + len(lead)]
     width = prod(found.shape[len(outer) :])
-    room = scratch(name, prod(outer) * max(2, width))
-    if width == 1:
-        assign(room.reshape(*found.shape, 2), found[..., None])
-    else:
-        assign(room.reshape(found.shape), found)
-    shape = (*(part.stop - part.start for part in where), *outer[len(where) :], max(2, width))
+    room = scratch(name, prod(outer) * width)
+    assign(room.reshape(found.shape), found)
+    shape = (*(part.stop - part.start for part in where), *outer[len(where) :], width)
     room = room.reshape(*outer, -1)
     return room if room.shape == shape else np.broadcast_to(room, shape)
 

@@ -7,13 +7,9 @@
 
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 
-// cblas_sgemm with 64-bit sizes
-using Gemm = void(int, int, int, int64_t, int64_t, int64_t, float, const float*, int64_t, const float*, int64_t, float,
-                  float*, int64_t);
-
 EXPORTED int tvm_neuron_assign(char* target, int target_is_bfloat16, int rank, char* source, int source_is_bfloat16,
                                int source_rank, const int64_t* sizes);
-EXPORTED int tvm_neuron_add_products(Gemm* gemm, float* total, int64_t batch, int64_t m, int64_t n, int64_t k, int rank,
+EXPORTED int tvm_neuron_add_products(float* total, int64_t batch, int64_t m, int64_t n, int64_t k, int rank,
                                      const int64_t* counts, const char* left_data, const int64_t* left_steps,
                                      int64_t left_row, const char* right_data, const int64_t* right_steps,
                                      int64_t right_row, int fresh);

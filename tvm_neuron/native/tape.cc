@@ -9,7 +9,7 @@ T* At(int64_t word) {
   return reinterpret_cast<T*>(word);
 }
 
-constexpr int kWords[] = {7, 15};  // of the arguments of each function
+constexpr int kWords[] = {7, 14};  // of the arguments of each function
 
 }  // namespace
 
@@ -21,9 +21,9 @@ EXPORTED int tvm_neuron_replay(const int64_t* words, int64_t count, float* sums)
     if (*words == 0) {
       tvm_neuron_assign(At<char>(w[0]), w[1], w[2], At<char>(w[3]), w[4], w[5], At<const int64_t>(w[6]));
     } else {
-      tvm_neuron_add_products(At<Gemm>(w[0]), sums, w[2], w[3], w[4], w[5], w[6], At<const int64_t>(w[7]),
-                              At<const char>(w[8]), At<const int64_t>(w[9]), w[10], At<const char>(w[11]),
-                              At<const int64_t>(w[12]), w[13], w[14]);
+      tvm_neuron_add_products(sums, w[1], w[2], w[3], w[4], w[5], At<const int64_t>(w[6]), At<const char>(w[7]),
+                              At<const int64_t>(w[8]), w[9], At<const char>(w[10]), At<const int64_t>(w[11]), w[12],
+                              w[13]);
     }
   }
   return 1;

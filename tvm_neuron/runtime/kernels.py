@@ -6,7 +6,9 @@ loops; the functions here do the same with any BLAS, and are what those are test
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import cache
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,6 @@ import tvm
 import tvm_ffi
 from numpy.typing import NDArray
 
-from tvm_neuron.isa.blas import openblas
 from tvm_neuron.runtime.tensors import as_numpy
 
 _BLAS = (
@@ -24,6 +25,17 @@ _BLAS = (
 """What `tvm_neuron.runtime.blas.use` takes the addresses of; of NumPy's wheels."""
 _PATCH_BYTES = 1 << 20
 """Operands of a convolution are laid out for BLAS in pieces of this size, which stay in a core's cache."""
+
+
+@cache
+def openblas() -> ctypes.CDLL | None:
+    """The OpenBLAS of NumPy's wheel; None with any other BLAS."""
+    for path in Path(np.__file__).parents[1].glob("numpy.libs/*openblas*"):
+        try:
+            return ctypes.CDLL(str(path))
+        except OSError:  # a file of another platform
+            continue
+    return None
 
 
 def products() -> dict[str, Callable[..., None]]:

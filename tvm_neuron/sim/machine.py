@@ -12,7 +12,6 @@ from tvm_neuron.isa.scratch import keep_freed_memory
 from tvm_neuron.program import Node, Program
 from tvm_neuron.program.residents import check_residents, resident_bytes
 from tvm_neuron.sim.action import Action
-from tvm_neuron.sim.blas import one_thread
 from tvm_neuron.sim.bounds import check_all_bounds
 from tvm_neuron.sim.memory import Memory
 from tvm_neuron.sim.plan import plan
@@ -55,7 +54,7 @@ class Machine:
         if mode not in MODES:
             raise ValueError(f"mode '{mode}' is none of {', '.join(MODES)}")
         self.memory.reset(inputs)
-        with np.errstate(all="ignore"), one_thread():
+        with np.errstate(all="ignore"):
             try:
                 self._run(mode, seed)
             except PositionError as error:
@@ -74,7 +73,7 @@ class Machine:
         """Runs what runs once, as late and out of order as its waits allow."""
         check_all_bounds(prologue, device)
         check_residents(prologue, self.program)
-        with np.errstate(all="ignore"), one_thread():
+        with np.errstate(all="ignore"):
             self.memory.forget()
             run_strict(prologue, self.memory)
         self.memory.keep(resident_bytes(prologue))
