@@ -49,6 +49,9 @@ FORMS: dict[str, Form] = {
     "two scaled tiles": (lambda a, b, v: add(mul(a, v), mul(b, half)), lambda a, b, v: a * v + b / 2),
     "relu": (lambda a, b, v: op("max")(sub(a, b), Num(0.0)), lambda a, b, v: np.maximum(a - b, 0)),
     "a clip": (lambda a, b, v: op("min")(op("max")(a, Num(0.75)), Num(1.25)), lambda a, b, v: np.clip(a, 0.75, 1.25)),
+    "a clip between vectors": (
+        lambda a, b, v: op("min")(op("max")(a, v), add(v, half)), lambda a, b, v: np.clip(a, v, v + 0.5),
+    ),
     "a power": (lambda a, b, v: op("pow")(a, Num(0.75)), lambda a, b, v: a**0.75),
     "the largest of two": (lambda a, b, v: op("max")(a, b), lambda a, b, v: np.maximum(a, b)),
     "functions": (lambda a, b, v: op("exp")(op("tanh")(sub(a, v))), lambda a, b, v: np.exp(np.tanh(a - v))),

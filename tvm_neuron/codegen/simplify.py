@@ -14,6 +14,7 @@ from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operan
 from tvm_neuron.codegen.kernels.pack import pack_depth
 from tvm_neuron.codegen.kernels.pack_columns import pack_columns
 from tvm_neuron.codegen.kernels.scale_of_sums import scale_of_sums
+from tvm_neuron.codegen.kernels.shift_clips import shift_clips
 from tvm_neuron.codegen.kernels.split_depth import split_depth
 from tvm_neuron.codegen.kernels.split_outputs import split_outputs
 from tvm_neuron.codegen.kernels.start_early import start_early
@@ -86,6 +87,7 @@ def make_kernels(
     kernels = [kernel if kernel.by_dma else _simplified(kernel) for kernel in kernels]
     kernels = move_tables(kernels, partition_of)
     kernels = scale_of_sums(choose_operands(kernels, precisions, device))
+    kernels = shift_clips(kernels, partition_of, device)
     kernels = fold_rows(kernels, partition_of, device)
     kernels = widen_outputs(kernels, partition_of, device)
     ring = tuning.weights_bytes(device)

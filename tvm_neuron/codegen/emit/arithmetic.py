@@ -50,13 +50,13 @@ class Arithmetic:
                     self.builder.emit(TensorCopy(result=result, source=source))
                 else:
                     self._affine("copy", expr, result)
-            case Apply("min", (Apply("max", (inner, Num(low))), Num(high))):
+            case Apply("min", (Apply("max", (inner, low)), high)) if self._is_scalar(low) and self._is_scalar(high):
                 source = spread(self._tile(inner), result.dims)
                 instruction = ActTensorScalar if source.space == "psum" else TensorScalar  # as with loads
                 self.builder.emit(
                     instruction(
-                        result=result, source=source, scalar0=float(low), scalar1=float(high), op0="max", op1="min",
-                        reverse=0,
+                        result=result, source=source, scalar0=self.operand(low), scalar1=self.operand(high), op0="max",
+                        op1="min", reverse=0,
                     )
                 )  # fmt: skip
             case Apply("multiply", (left, right)) if left == right:
