@@ -6,10 +6,12 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.codegen.test_fold_rows import Convolutions
+from tests.codegen.test_fold_rows import Convolutions, kernels_of
 from tests.models.agreement import Case, random_inputs, relative_error
 from tests.onnx_models import make_model
 from tests.stages.networks import compile_model, run
+from tvm_neuron.codegen.emit.spread import slots_for
+from tvm_neuron.hw import load_device
 from tvm_neuron.isa import DmaCopy, Instruction, Matmul, Memset, Tile
 from tvm_neuron.neff import Neff
 
@@ -73,6 +75,23 @@ def test_zeros_are_made_once() -> None:
     pitch = spread(compiled)[0].skew // 2
     zeros = [part.result.dims for part in instructions(compiled) if isinstance(part, Memset)]
     assert sum(dims[1][1] for dims in zeros if dims[0] == (pitch, 128)) == pitch < 28 * len(THREES)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "ring_kib", "pitch"),
+    [
+        (264, 64, 300),  # six transfers of two windows of 5 x 5, for 9 KiB
+        (264, 32, 264),  # which would be too much of what other weights have
+        (251, 48, 250),
+        (300, 64, 300),
+        (49, 64, 0),  # no room for one
+    ],
+)
+def test_slots_are_whole_transfers_of_the_largest_layer(numbers: int, ring_kib: int, pitch: int) -> None:
+    kernels, device = kernels_of(network(1152, [(3, 3), (5, 5), (5, 5)])), load_device("inf2")
+    slots = slots_for(kernels, device, device.sbuf_bytes_per_partition, numbers * 256, ring_kib << 10)
+    assert slots.pitch == pitch
+    assert slots.base == (device.sbuf_bytes_per_partition - slots.pitch * 256 if pitch else 0)
 
 
 @pytest.mark.parametrize(

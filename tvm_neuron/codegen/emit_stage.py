@@ -57,7 +57,8 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     zones = room.zones
     weights_at = zones.tensors_at + room.plan.extent_bytes
     end = device.sbuf_bytes_per_partition
-    slots = slots_for(stage.kernels, device, end, end - weights_at - stage.tuning.weights_bytes(device))
+    ring = stage.tuning.weights_bytes(device)
+    slots = slots_for(stage.kernels, device, end, end - weights_at - ring, ring)
     end -= slots.bytes_per_partition
     reads_input = (n for n, k in enumerate(stage.kernels) if not stage.inputs.keys().isdisjoint(k.sources()))
     in_turns_until = len(stage.kernels) if slots.pitch else max(reads_input, default=0)

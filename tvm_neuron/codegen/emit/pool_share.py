@@ -79,8 +79,12 @@ def pool_share(
     cuts = [chunks for chunks in cuts if chunks is cuts[0] or _is_long(chunks[0][1] * inner, device)]
     found = None if is_whole else corners(kernel, single[0], 0, device)
     columns, matmuls = (single[0][1] // len(found), len(found)) if found else (single[0][1], 1)
+    # POOL adds to all its parts in turns, and so begins when the last one's data are there.
+    begin = (len(single) - 1) * _chunk_ps(emitter, root)
+    steps = prod(axis.extent for axis in root.steps)
     counts = [
-        _count(columns, matmuls, chunks[0][1] * inner, len(chunks) * len(single), device) for chunks in cuts
+        _count(steps, columns, matmuls, chunks[0][1] * inner, len(chunks) * len(single), begin, device)
+        for chunks in cuts
     ]
     (_, taken), chunks = min(zip(counts, cuts, strict=True), key=lambda pair: pair[0][0])
     if not taken:
@@ -118,8 +122,16 @@ def _is_long(elems: int, device: Device) -> bool:
     return elems >= max(device.elementwise_min_cycles, device.matmul_min_cycles)
 
 
-def _count(columns: int, matmuls: int, elems: int, parts: int, device: Device) -> tuple[int, int]:
-    """The time until both are done, and how many of so many equal parts POOL takes for that.
+def _chunk_ps(emitter: Emitter, root: Contraction) -> int:
+    """How long ACT takes to bring 128 channels of the data out of PSUM."""
+    elems = root.data.elems // root.data.shape[emitter.plan.partition_of[root.data]]
+    return duration_ps(max(emitter.device.elementwise_min_cycles, elems), clock_hz(emitter.device, "act"))
+
+
+def _count(
+    steps: int, columns: int, matmuls: int, elems: int, parts: int, begin: int, device: Device
+) -> tuple[int, int]:
+    """The time until both are done, and how many of so many equal parts POOL takes for that, which begins later.
 
     The array takes `matmuls` of so many columns for each step of a part.
     """
@@ -129,7 +141,7 @@ def _count(columns: int, matmuls: int, elems: int, parts: int, device: Device) -
     def time(taken: int) -> int:
         latency = device.instruction_latency_cycles if taken == 1 else 0  # then each sum waits for the one before
         pool = duration_ps(cycles + latency, clock_hz(device, "pool"))
-        return max(array * (parts - taken), pool * taken)
+        return max(steps * array * (parts - taken), begin + steps * pool * taken if taken else 0)
 
     return min((time(taken), taken) for taken in range(min(_MOST, parts - 1) + 1))
 

@@ -26,25 +26,43 @@ from tvm_neuron.sim.clock import clock_hz, duration_ps
 
 _MOST_TAKEN = 54  # numbers of a column by one transfer: six windows of 3 x 3, two of 5 x 5, one of 7 x 7
 _MOST_PITCH = 6 * _MOST_TAKEN  # so far ahead do they come: other weights that were ready before them go first
+_RING_SHARE = 4  # 1 / this of the memory for other weights at most goes to slots: these still come far ahead
 _EVEN = 2  # numbers: the DMA of NeuronCore-v1 is not at its best at writes of other than multiples of 4 bytes
 
 
-def slots_for(kernels: Iterable[Kernel], device: Device, end: int, room: int) -> Slots:
-    """Slots before byte `end`: none if they take more than `room`, or longer to zero than they save."""
+def slots_for(kernels: Iterable[Kernel], device: Device, end: int, room: int, ring: int) -> Slots:
+    """Slots before byte `end`: none if they take more than `room`, or longer to zero than they save.
+
+    They may take a little of the `ring` that other weights have before them.
+    """
     roots = [kernel.root for kernel in kernels if isinstance(kernel.root, Contraction)]
     uses = Counter(id(root.weights) for root in roots)
     spread = [root for root in roots if uses[id(root.weights)] == 1 and is_spread(root, device)]
-    needs = [_even(-(-root.weights.shape[-1] // PARTITIONS) * _steps(root)) for root in spread]
+    needs = {root: _even(-(-root.weights.shape[-1] // PARTITIONS) * _steps(root)) for root in spread}
+    if not needs:
+        return Slots()
+    largest = max(spread, key=needs.__getitem__)
+    fitting = _whole_transfers(room // (PARTITIONS * ITEM), _steps(largest), ring)
     # Of the largest layer, the numbers have come twice while the array reads others.
-    most = min(_MOST_PITCH, sum(needs), max(needs, default=0) * 3, room // (PARTITIONS * ITEM))
+    most = min(_MOST_PITCH, sum(needs.values()), needs[largest] * 3, fitting)
     pitch = most // _EVEN * _EVEN
     saved = sum(_whole_ps(root, device) - _spread_ps(root, device) for root in spread)
     zeroing = duration_ps(PARTITIONS * pitch // 2, clock_hz(device, "pool"))
-    if pitch < min(max(needs, default=1), _MOST_TAKEN) or zeroing > saved:
+    if pitch < min(needs[largest], _MOST_TAKEN) or zeroing > saved:
         return Slots()
     slots = Slots(0, pitch)
     slots.base = end - slots.bytes_per_partition
     return slots
+
+
+def _whole_transfers(fitting: int, steps: int, ring: int) -> int:
+    """The `fitting` numbers of a column; more, if the last transfer's that fit in part would take little of the ring.
+
+    What comes for one of these columns alone comes as late as without them.
+    """
+    each = _even(_MOST_TAKEN // steps * steps)
+    more = -fitting % each
+    return fitting + more if fitting >= each and more * PARTITIONS * ITEM <= ring // _RING_SHARE else fitting
 
 
 def is_spread(root: Contraction, device: Device) -> bool:
