@@ -32,7 +32,7 @@ def make_canonical(graph: Graph) -> None:
 
 
 def place_and_write_through(graph: Graph) -> None:
-    write_through(graph, assign_partitions(graph), 32)
+    write_through(graph, assign_partitions(graph, {}), 32)
 
 
 PASSES: list[Pass] = [

@@ -30,6 +30,7 @@ from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.enumerate import enumerate_indices
 from tvm_neuron.codegen.passes.fold import fold_constants
 from tvm_neuron.codegen.passes.gathers import separate_gathers
+from tvm_neuron.codegen.passes.lay_in_rows import lay_in_rows
 from tvm_neuron.codegen.passes.lay_out import lay_out
 from tvm_neuron.codegen.passes.long_rows import store_in_long_rows
 from tvm_neuron.codegen.passes.moves import read_through, write_moves_through, write_products_through, write_through
@@ -78,7 +79,7 @@ def make_kernels(
     pad_in_order(graph)
     split_windows(graph)
     split_batches(graph, device)
-    partition_of = lay_out(graph)
+    partition_of = lay_out(graph, lay_in_rows(graph, device))
     scale_after_moves(graph, partition_of)
     write_through(graph, partition_of, PARTITION_START_STEP)
     context = Context(device, partition_of)

@@ -1,5 +1,7 @@
 """layout: which dimension of each tensor lies on the partitions, over the whole subgraph, and the moves that costs."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from tvm_neuron.codegen.passes.copies import Copies, replace_load
@@ -20,14 +22,15 @@ from tvm_neuron.schedule.roles import Gathered, data_factor, factors, gathered, 
 from tvm_neuron.schedule.tensor import Tensor
 
 
-def assign_partitions(graph: Graph) -> dict[Tensor, int]:
+def assign_partitions(graph: Graph, given: Mapping[Tensor, int]) -> dict[Tensor, int]:
     """The partition dimension of every tensor; inserts moves into `graph` where a reader needs another one.
 
-    Contractions decide (their summed channels and their output channels lie on partitions); everything else keeps
-    what its largest operand has. A reduction over partitions reads a copy laid out otherwise; where nothing
-    else is left to lie there, that is on one partition, or a long sum becomes a contraction with ones.
+    That of some tensors is `given`. Contractions decide (their summed channels and their output channels lie on
+    partitions); everything else keeps what its largest operand has. A reduction over partitions reads a copy laid out
+    otherwise; where nothing else is left to lie there, that is on one partition, or a long sum becomes a contraction
+    with ones.
     """
-    layout = _Layout(graph)
+    layout = _Layout(graph, given)
     for block in graph.blocks:
         layout.add(block)
     graph.blocks = layout.blocks
@@ -39,9 +42,9 @@ _FEW = 4096
 
 
 class _Layout:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, given: Mapping[Tensor, int]) -> None:
         self.graph = graph
-        self.partition_of: dict[Tensor, int] = {}
+        self.partition_of = dict(given)
         for tensor in graph.inputs:
             found = input_dim(graph, tensor)
             self.partition_of[tensor] = _dim_in_rows(graph, tensor) if found is None else found
