@@ -53,6 +53,7 @@ def test_what_lies_idle_is_stored_and_comes_back_shortly_before_its_use() -> Non
     assert load.by_dma
     assert found.kernels.index(store) == touched[gap] + 1
     assert not any(tensor in kernel.tensors for kernel in found.kernels[found.end :])
+    assert set(found.kernels) >= {kernel for kernel in kernels if tensor not in kernel.tensors}
     again = [step for step, kernel in enumerate(found.kernels) if found.other in kernel.sources()]
     assert again[0] - found.kernels.index(load) == AHEAD + 1
     inputs = {"x": np.random.default_rng(1).standard_normal((1, 8, 6, 6))}

@@ -1,15 +1,24 @@
 """Constants along free axes: spread to the bit, kept apart from weights, moved if they are large."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from onnx import helper
 
+from tests.codegen.detectors import inputs_of, scores
 from tests.codegen.test_products import normal, run_on_core
 from tests.models.agreement import Case
 from tests.models.zoo.encoders import TYPES, VOCABULARY, bert
+from tests.stages.networks import compile_model, run
+from tests.stages.test_small_memory import shrunk
+from tvm_neuron.codegen.emit.builder import Ring
 from tvm_neuron.codegen.emit.positions import split_float32
+from tvm_neuron.isa import DmaCopy, DramTile, Tile
+from tvm_neuron.neff import Neff
 
 
 @given(npst.arrays(np.float32, 5, elements=st.floats(-(2.0**127), 2.0**127, width=32, allow_subnormal=False)))
@@ -56,3 +65,31 @@ def test_large_ones_are_moved() -> None:
     actual = run_on_core(nodes, {"x": x}, {"t": table})
     wanted = np.maximum(x, 0) + table
     np.testing.assert_allclose(actual, wanted, rtol=0, atol=2.0**-8 * np.abs(table).max())  # it is kept as bfloat16
+
+
+def _copies(made: Neff) -> Iterator[DmaCopy]:
+    return (node for _, node in made.program.instructions() if isinstance(node, DmaCopy))
+
+
+def _named(made: Neff, side: Tile | DramTile, end: str) -> bool:
+    return isinstance(side, DramTile) and made.program.tensors[side.tensor].name.endswith(end)
+
+
+def test_a_table_comes_once_for_all_tiles(tmp_path: Path) -> None:
+    model = scores((40, 64))
+    made = compile_model(model, shrunk(tmp_path, "inf1", 40))
+    assert sum(_named(made, copy.target, "y") for copy in _copies(made)) > 1  # in tiles
+    assert sum(_named(made, copy.source, ".positions") for copy in _copies(made)) == 1
+    case = Case(model, inputs_of(model))
+    found = run(made, case.inputs, "strict")
+    for name, exact in case.exact.items():
+        np.testing.assert_allclose(found[name], exact, atol=0.02)  # bf16: numbers of up to 4, rounded
+
+
+def test_what_lies_in_a_ring_is_known_until_its_bytes_are_handed_out_again() -> None:
+    ring = Ring(0, 4096)
+    ring.hold("table", ring.take(2048), 2048, "here")
+    ring.take(2048)
+    assert ring.find("table") == "here"
+    ring.take(64)
+    assert ring.find("table") is None

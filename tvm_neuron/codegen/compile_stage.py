@@ -9,6 +9,7 @@ from tvm_neuron.codegen.hold_back import hold_back
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.codegen.overlap.amid_weights import run_amid_weights
 from tvm_neuron.codegen.overlap.arriving import start_as_it_arrives
+from tvm_neuron.codegen.overlap.finish import finish_early
 from tvm_neuron.codegen.overlap.overlap import overlap_batch
 from tvm_neuron.codegen.residents import Room, check_all_stay, place_stage
 from tvm_neuron.codegen.stage import Stage
@@ -75,7 +76,7 @@ def _placed(stage: Stage, device: Device, keep_weights: bool) -> tuple[Stage, Ro
     """The stage and its room: in parts of the batch that overlap if these fit, else in tiles where tensors don't."""
     if keep_weights:
         return stage, place_stage(stage, device, keep_weights)
-    stage = replace(stage, kernels=run_amid_weights(stage, device))
+    stage = replace(stage, kernels=finish_early(run_amid_weights(stage, device), stage.partition_of, device))
     overlapping = overlap_batch(stage, device)
     if overlapping is not None:
         return overlapping

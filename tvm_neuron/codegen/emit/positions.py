@@ -16,6 +16,7 @@ from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, Emitter
 from tvm_neuron.isa import Activation, Affine, DmaCopy, DramTile, Matmul, Memset, Tile
 from tvm_neuron.schedule.expr import Index, Load, loads
 from tvm_neuron.schedule.kernel import ACCUMULATOR, Kernel
+from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS, contiguous
 
 PARTS = 3  # of a float32, as bfloat16
@@ -57,9 +58,20 @@ def zone_bytes(kernels: Sequence[Kernel]) -> int:
 
 
 def load_positions(emitter: Emitter, kernel: Kernel) -> None:
-    """Brings them in for the kernel that is emitted next, side by side: the ring may start again between two takes."""
-    emitter.positions.clear()
-    place = emitter.builder.positions.take(positions_bytes(kernel))
+    """Brings them in for the kernel that is emitted next, unless they are there from one before, as a tile's are."""
+    key = tuple((load.tensor, follows_channel(load, kernel), kernel.channel.extent) for load in positional(kernel))
+    ring, size = emitter.builder.positions, positions_bytes(kernel)
+    found = ring.find(key)
+    if found is None:
+        at = ring.take(size)
+        found = _bring(emitter, kernel, at)
+        ring.hold(key, at, size, found)
+    emitter.positions = found
+
+
+def _bring(emitter: Emitter, kernel: Kernel, place: int) -> dict[Tensor, OnChip]:
+    """Side by side, from byte `place` on: the ring may start again between two takes."""
+    found: dict[Tensor, OnChip] = {}
     for load in positional(kernel):
         value = load.tensor.value
         assert value is not None
@@ -67,7 +79,7 @@ def load_positions(emitter: Emitter, kernel: Kernel) -> None:
         free = value.shape[1:] if follows else value.shape
         at, place = place, place + _bytes(load, kernel)
         strides = tuple(step for step, _ in contiguous(free))
-        emitter.positions[load.tensor] = OnChip(
+        found[load.tensor] = OnChip(
             "float32", 0, at, (0,) * (1 + len(free)), (0, *strides), prod(free) if follows else 0
         )
         if follows:
@@ -75,6 +87,7 @@ def load_positions(emitter: Emitter, kernel: Kernel) -> None:
         else:
             _load_spread(emitter, kernel, value.ravel(), at, place)
             place += aligned(value.size * PART_ITEM)
+    return found
 
 
 def _bytes(load: Load, kernel: Kernel) -> int:

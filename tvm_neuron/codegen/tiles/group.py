@@ -5,7 +5,7 @@ from math import prod
 
 from tvm_neuron.codegen.kernels.bounce import permutes_partitions
 from tvm_neuron.codegen.tiles.rows import Group, channels
-from tvm_neuron.codegen.tiles.tiled_dims import tiled_dims
+from tvm_neuron.codegen.tiles.tiled_dims import has_whole_rows, tiled_dims
 from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.schedule.expr import Load
 from tvm_neuron.schedule.kernel import Contraction, Kernel, Product
@@ -17,25 +17,32 @@ def group_of(
     kernels: tuple[Kernel, ...], dim: int, before: Sequence[Kernel], after: set[Tensor], in_dram: set[Tensor],
     partition_of: Mapping[Tensor, int], dtypes: Mapping[Tensor, str],
 ) -> Group | None:  # fmt: skip
-    """The group whose results, the tensors in `after` or in DRAM for good, are cut along `dim`; None if it can't be."""
+    """The group whose results, the tensors in `after` or in DRAM for good, are cut along `dim`; None if it can't be.
+
+    Outputs that have those rows one behind the other in their last dimension are cut along that.
+    """
     made = {kernel.out for kernel in kernels}
     results = frozenset(t for t in made if t in after or t.kind == "output")
-    if not results or not all(_is_cut(tensor, dim, partition_of) for tensor in results):
+    writers = {tensor: [kernel for kernel in kernels if kernel.out is tensor] for tensor in results}
+    found = {tensor: _cut_dim(tensor, dim, writers[tensor], partition_of) for tensor in results}
+    cut = {tensor: d for tensor, d in found.items() if d is not None}
+    if not results or len(cut) < len(results):
         return None
-    if any(_is_single(channels([k for k in kernels if k.out is tensor], dim)) for tensor in results):
+    if any(_is_single(channels(writers[tensor], d)) for tensor, d in cut.items()):
         return None
-    dims = tiled_dims(kernels, partition_of, dict.fromkeys(results, dim))
+    spans = {tensor: channels(writers[tensor], d) for tensor, d in cut.items() if d != dim}
+    dims = tiled_dims(kernels, partition_of, cut)
     if dims is None or any(tensor not in dims for tensor in made):
         return None
     local = {t for t in made if t not in results or t in in_dram}
     if not all(dims[t] == 0 or _has_all_images(t, [k for k in kernels if k.out is t], partition_of[t]) for t in local):
         return None
-    begun = _begun(local, before, partition_of)
+    begun = _begun(local - spans.keys(), before, partition_of)
     brought = _brought(kernels, made, results, dims, in_dram)
     read_as = _read_as(kernels, brought - made, dtypes)
     if read_as is None or not set(begun) <= in_dram or _permutes(kernels, brought | local, partition_of):
         return None
-    return Group(kernels, dims, results, brought, partition_of, read_as, begun)
+    return Group(kernels, dims, results, brought, partition_of, read_as, begun, spans)
 
 
 def stationary_bytes(kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int]) -> int:
@@ -53,6 +60,21 @@ def stationary_bytes(kernels: Sequence[Kernel], partition_of: Mapping[Tensor, in
 def _is_cut(tensor: Tensor, dim: int, partition_of: Mapping[Tensor, int]) -> bool:
     """Whether the dimension can be cut: rows (or images) of which there are several, whose elements lie together."""
     return dim < len(tensor.shape) - 1 and tensor.shape[dim] > 1 and partition_of[tensor] != dim
+
+
+def _cut_dim(
+    tensor: Tensor, dim: int, writers: Sequence[Kernel], partition_of: Mapping[Tensor, int]
+) -> int | None:
+    """`dim`, or the last dimension of an output to which a kernel brings rows one behind the other; None for neither.
+
+    Images are no rows, and what DMA stores may lie otherwise in SBUF than a part of the output would.
+    """
+    last = len(tensor.shape) - 1
+    if _is_cut(tensor, dim, partition_of):
+        return dim
+    if dim == 0 or tensor.kind != "output" or partition_of[tensor] == last or len(writers) > 1:
+        return None
+    return last if not writers[0].by_dma and has_whole_rows(writers[0].out_maps[last]) else None
 
 
 def _is_single(span: tuple[int, int]) -> bool:

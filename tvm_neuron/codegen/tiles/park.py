@@ -45,7 +45,8 @@ def park(
     again = Tensor(f"{tensor.name}.again", tensor.shape, tensor.dtype)
     shape, part, start = tensor.shape, partition_of[tensor], [0] * len(tensor.shape)
     at, back = before[-1] + 1, max(end, later[0] - AHEAD)
-    rest = [restrict(kernel, None, 0, 1, {tensor: Rows(again, 0, 0)}) for kernel in kernels[back:]]
+    there = {tensor: Rows(again, 0, 0)}
+    rest = [restrict(k, None, 0, 1, there) if tensor in k.tensors else k for k in kernels[back:]]
     writer, reader = kernels[before[-1]].origins[0], kernels[later[0]].origins[0]
     store = copy_of(writer, shape, part, (tensor, start), (stored, start), by_dma=True)
     load = copy_of(reader, shape, part, (stored, start), (again, start), by_dma=True)

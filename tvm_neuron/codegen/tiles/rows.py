@@ -32,11 +32,22 @@ class Group:
     partition_of: Mapping[Tensor, int]
     dtypes: Mapping[Tensor, str]  # in which they are held
     begun: Mapping[Tensor, tuple[int, int]]  # the channels that were made before, of tensors of which others are made
+    spans: Mapping[Tensor, tuple[int, int]]  # the rows that are made, [first, end), of results of which others are not
 
     @property
     def fewest_rows(self) -> int:
-        """Rows of the result that has fewest."""
-        return min(tensor.shape[self.dims[tensor]] for tensor in self.results)
+        """Rows of the result that has fewest; those of a span are as many as the axis that is cut has values."""
+        rows = [tensor.shape[self.dims[tensor]] for tensor in self.results - self.spans.keys()]
+        for kernel in self.kernels:
+            if kernel.out in self.spans:
+                axis = main_axis(kernel.out_maps[self.dims[kernel.out]])
+                assert axis is not None
+                rows.append(axis.extent)
+        return min(rows)
+
+    def span(self, tensor: Tensor) -> tuple[int, int]:
+        """The rows that are made of a tensor."""
+        return self.spans.get(tensor, (0, tensor.shape[self.dims[tensor]]))
 
 
 def rows_of(group: Group, tiles: int) -> list[dict[Tensor, Held]] | None:
@@ -48,14 +59,15 @@ def rows_of(group: Group, tiles: int) -> list[dict[Tensor, Held]] | None:
     None if a kernel needs more rows of a tensor than the tile makes of it for those that come after the tensor's last
     writer: as in a chain of 3x3 convolutions, each of which adds channels to the tensor that all of them read.
     """
-    done = dict.fromkeys([*(kernel.out for kernel in group.kernels), *group.brought], 0)
+    done = {t: group.span(t)[0] for t in (*(kernel.out for kernel in group.kernels), *group.brought)}
     grains = _grains(group)
     fewest = group.fewest_rows
     first = -(-fewest // tiles)
     needs = _needs(group, grains, done, _ends(group, first))
     if needs is None:
         return None
-    lead = max(-(-high * fewest // t.shape[group.dims[t]]) for t, high in needs.high.items()) - first
+    every = ((high, group.span(tensor)) for tensor, high in needs.high.items())
+    lead = max(-((low - high) * fewest // (end - low)) for high, (low, end) in every) - first
     found: list[dict[Tensor, Held]] = []
     for left in reversed(range(-(-(fewest + lead) * tiles // fewest))):
         needs = _needs(group, grains, done, _ends(group, fewest - -(-left * fewest // tiles)))
@@ -81,7 +93,8 @@ class _Needs:
 
 def _ends(group: Group, end: int) -> dict[Tensor, int]:
     """The rows that there are of each result once there are `end` of the one that has fewest."""
-    return {t: t.shape[group.dims[t]] * end // group.fewest_rows for t in group.results}
+    spans = {tensor: group.span(tensor) for tensor in group.results}
+    return {tensor: low + (high - low) * end // group.fewest_rows for tensor, (low, high) in spans.items()}
 
 
 def _needs(

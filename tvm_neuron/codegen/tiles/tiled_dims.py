@@ -22,9 +22,11 @@ def tiled_dims(
         dim = dims.get(kernel.out)
         if dim is None or dim == partition_of[kernel.out]:
             return None
-        axes = set(kernel.out_maps[dim].terms)
-        if kernel.channel in axes or any(step < 0 for step in kernel.out_maps[dim].terms.values()):
+        part = kernel.out_maps[dim]
+        if kernel.channel in part.terms or any(step < 0 for step in part.terms.values()):
             return None
+        main = main_axis(part)
+        axes = {main} if main is not None and has_whole_rows(part) else set(part.terms)
         for tensor in dict.fromkeys(kernel.sources()):
             for maps in source_maps(kernel, tensor, partition_of[tensor]):
                 moved = [d for d, part in enumerate(maps) if axes & set(part.terms)]
@@ -52,6 +54,13 @@ def _same_rows(kernel: Kernel, tensor: Tensor, dim: int) -> list[int]:
 
 def _is_rising(part: Linear, axes: set[Axis]) -> bool:
     return all(step > 0 for axis, step in part.terms.items() if axis in axes)
+
+
+def has_whole_rows(part: Linear) -> bool:
+    """Whether other axes count within each step of the main one."""
+    main = main_axis(part)
+    rest = sum(step * (axis.extent - 1) for axis, step in part.terms.items() if axis is not main)
+    return main is not None and len(part.terms) > 1 and rest < part.terms[main]
 
 
 def main_axis(part: Linear) -> Axis | None:
