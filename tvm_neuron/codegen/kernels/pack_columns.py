@@ -3,53 +3,27 @@
 64 channels use half of the PE array's 128 rows. With a copy of them beside, moved along a row, a window of three
 columns takes two matmuls for each of its rows. Engines make the copies while the array works on something else, which
 pays where the array is what a network waits for.
+
+Where that leaves fewer matmuls, copies are moved down by rows of the window instead: of data with two rows in one on 64
+partitions, three rows of a window lie in two. Such copies hold the rows above, which earlier tiles of rows have made.
 """
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tvm_neuron.codegen.kernels.bring_in import fill
+from tvm_neuron.codegen.kernels.moved_copies import Window, copies_of, inside, on_copies, wide_data
 from tvm_neuron.codegen.overlap.work import load_ps, work_of
 from tvm_neuron.codegen.tiles.restrict import Rows, restrict
 from tvm_neuron.hw import Device
-from tvm_neuron.schedule.expr import Axis, Load, Num
+from tvm_neuron.schedule.expr import Num
 from tvm_neuron.schedule.kernel import Contraction, Kernel
-from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
 from tvm_neuron.schedule.tensor import Tensor
 
 LEAST_FILLED = 0.25  # of the weights; of sparser ones the PE array skips whole blocks, or they are made in SBUF
 POOL_SHARE = 2  # times POOL's work, the PE array's at least: it also waits for what POOL does between its kernels
-
-
-@dataclass(frozen=True)
-class _Window:
-    """`copies` of the data, each moved by `steps` columns of the window, which has so many steps left then."""
-
-    root: Contraction
-    part: int  # the dimension on the partitions
-    column: Axis  # the window's axis along the last dimension
-    rows: int  # partitions from one copy to the next
-    copies: int
-    steps: int
-
-    @property
-    def shift(self) -> int:
-        """Elements by which each copy is moved."""
-        return self.steps * self.root.maps[-1].terms[self.column]
-
-    @property
-    def read(self) -> int:
-        """Elements of a row that the steps of each copy reach."""
-        along = self.root.maps[-1]
-        return along.span[1] + 1 - along.terms[self.column] * (self.column.extent - self.steps)
-
-    @property
-    def copied(self) -> tuple[int, ...]:
-        """Equal where the same copies serve."""
-        return self.rows, self.copies, self.shift, self.read
 
 
 def pack_columns(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> list[Kernel]:
@@ -67,9 +41,9 @@ def pack_columns(kernels: list[Kernel], partition_of: dict[Tensor, int], device:
     ragged: dict[Tensor, int] = {}  # partitions of one copy, not all of which hold a channel
     for readers in _readers(kernels, partition_of, device, brought):
         first, window = readers[0]
-        data = _wide(window)
-        before = _copies(window, data, first)
-        after = [_packed(kernel, its, data) for kernel, its in readers]
+        data = wide_data(window)
+        before = copies_of(window, data, first, inside(window.root.data, kernels))
+        after = [on_copies(kernel, its, data) for kernel, its in readers]
         copying = sum(work_of(copy, device)["pool"] for copy in before)
         saved = sum(busy[kernel]["pe"] for kernel, _ in readers) - sum(work_of(part, device)["pe"] for part in after)
         is_hidden = window.root.data not in brought or window.root.data.shape[0] > 1 or copying <= saved
@@ -91,15 +65,15 @@ def _touches(kernel: Kernel, tensors: Mapping[Tensor, Rows]) -> bool:
 
 def _readers(
     kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int], device: Device, brought: Container[Tensor]
-) -> list[list[tuple[Kernel, _Window]]]:
+) -> list[list[tuple[Kernel, Window]]]:
     """The kernels with the same window over the same data, once these are complete.
 
     What DMA brings comes last: it was laid out on its way (see `pack`), so that copies gain least.
     """
     written = {kernel.out: step for step, kernel in enumerate(kernels)}
-    found: dict[Tensor, list[tuple[Kernel, _Window]]] = {}
+    found: dict[Tensor, list[tuple[Kernel, Window]]] = {}
     for step, kernel in enumerate(kernels):
-        window = _window(kernel, partition_of, device)
+        window = _window(kernel, partition_of, device, brought)
         if window is None or written.get(window.root.data, step) >= step:
             continue
         readers = found.setdefault(window.root.data, [])
@@ -108,73 +82,41 @@ def _readers(
     return [found[data] for data in sorted(found, key=lambda data: data in brought)]
 
 
-def _window(kernel: Kernel, partition_of: Mapping[Tensor, int], device: Device) -> _Window | None:
+def _window(
+    kernel: Kernel, partition_of: Mapping[Tensor, int], device: Device, brought: Container[Tensor]
+) -> Window | None:
+    """Where copies leave fewest matmuls; of rows not where tiles bring in again what they share with others."""
     root = kernel.root
     if not isinstance(root, Contraction) or root.data.kind != "temp" or root.data.is_spread:
         return None
     if root.has_zeros and np.count_nonzero(root.weights) < LEAST_FILLED * root.weights.size:
         return None
     part, depth = partition_of[root.data], root.weights.shape[0]
-    columns = [axis for axis in root.steps if axis in root.maps[-1].terms]
-    if any(step < 0 for step in root.maps[-1].terms.values()):
-        return None
-    if part == len(root.maps) - 1 or root.data.shape[part] != depth or root.maps[part].const or len(columns) != 1:
+    if part == len(root.maps) - 1 or root.data.shape[part] != depth or root.maps[part].const:
         return None
     rows = 1
     while rows < max(depth, PARTITION_START_STEP):
         rows *= 2
-    steps = -(-columns[0].extent // (device.pe_rows // rows)) if rows < device.pe_rows else columns[0].extent
-    if steps == columns[0].extent:
+    most = device.pe_rows // rows
+    last = len(root.maps) - 1
+    dims = (last,) if root.data in brought else (last, last - 1)
+    found = [window for dim in dims if (window := _along(root, part, dim, rows, most)) is not None]
+    found = [window for window in found if window.copies == found[0].copies]  # engines are slower than the array
+    return min(found, key=lambda window: window.steps * root.weights.size // window.axis.extent, default=None)
+
+
+def _along(root: Contraction, part: int, dim: int, rows: int, most: int) -> Window | None:
+    """The window with up to `most` copies moved along a dimension; None if it has no use for them.
+
+    Moved down, they hold all of the window's rows, or the last row of outputs would read others below the data.
+    """
+    axes = [axis for axis in root.steps if axis in root.maps[dim].terms]
+    if dim in (0, part) or len(axes) != 1 or any(step < 0 for step in root.maps[dim].terms.values()) or most < 1:
         return None
-    return _Window(root, part, columns[0], rows, -(-columns[0].extent // steps), steps)
-
-
-def _wide(window: _Window) -> Tensor:
-    """The data with its copies."""
-    shape = list(window.root.data.shape)
-    shape[window.part] = window.rows * window.copies
-    return Tensor(f"{window.root.data.name}.columns", tuple(shape), window.root.data.dtype)
-
-
-def _copies(window: _Window, data: Tensor, like: Kernel) -> list[Kernel]:
-    """Each from the data themselves, and zeros behind a row's end: weights of zero meet some, but NaN stays."""
-    part, width = window.part, window.root.data.shape[-1]
-    found = []
-    for number in range(1, window.copies):
-        by, first = window.shift * number, window.rows * number
-        extents = list(data.shape)
-        extents[part], extents[-1] = window.rows, min(window.read, width - by)
-        axes = [Axis(f"d{d}", extent) for d, extent in enumerate(extents)]
-        maps = [Linear(0, {axis: 1} if axis.extent > 1 else {}) for axis in axes]
-        out, source = list(maps), list(maps)
-        out[part], source[-1] = maps[part] + Linear(first), maps[-1] + Linear(by)
-        free = tuple(axis for d, axis in enumerate(axes) if d != part and axis.extent > 1)
-        load = Load(data, tuple(index.expr() for index in source))
-        found.append(Kernel(like.origins[:1], data, tuple(out), axes[part], free, load))
-        if extents[-1] < width:
-            box = [(0, extent) for extent in data.shape]
-            box[part], box[-1] = (first, first + window.rows), (extents[-1], width)
-            found.append(fill(data, like, part, box, Num(0.0)))
-    return found
-
-
-def _packed(kernel: Kernel, window: _Window, data: Tensor) -> Kernel:
-    """The kernel on the wide data: its channel is (copy, channel)."""
-    root, column = window.root, window.column
-    weights = np.moveaxis(root.weights, 1 + root.steps.index(column), 1)
-    depth, extent, *others = weights.shape
-    padded = np.zeros((window.rows, window.copies * window.steps, *others), weights.dtype)
-    padded[:depth, :extent] = weights
-    split = padded.reshape(window.rows, window.copies, window.steps, *others).swapaxes(0, 1)
-    wide = split.reshape(window.rows * window.copies, window.steps, *others)
-    step = Axis(column.name, window.steps, True)
-    places = {axis: {step: by} if axis is column else {axis: by} for axis, by in root.maps[-1].terms.items()}
-    along = Linear(root.maps[-1].const, {axis: by for terms in places.values() for axis, by in terms.items()})
-    steps = (step, *(axis for axis in root.steps if axis is not column))
-    if window.steps == 1:
-        wide, steps = wide[:, 0], steps[1:]
-        along = Linear(along.const, {axis: by for axis, by in along.terms.items() if axis is not step})
-    return replace(kernel, root=replace(root, data=data, maps=(*root.maps[:-1], along), steps=steps, weights=wide))
+    steps = -(-axes[0].extent // most)
+    window = Window(root, part, dim, axes[0], rows, -(-axes[0].extent // steps), steps)
+    is_whole = window.copies * steps == axes[0].extent
+    return window if window.copies > 1 and (is_whole or not window.is_of_rows) else None
 
 
 def _filled(kernels: list[Kernel], ragged: Mapping[Tensor, int], partition_of: Mapping[Tensor, int]) -> list[Kernel]:

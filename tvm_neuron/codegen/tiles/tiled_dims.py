@@ -40,11 +40,16 @@ def tiled_dims(
                     continue
                 if len(moved) > 1 or dims.setdefault(tensor, moved[0]) != moved[0]:
                     return None
-                if tensor is kernel.out and maps[moved[0]] != kernel.out_maps[moved[0]]:
-                    return None  # rows that it copies would be in another tile
+                if tensor is kernel.out and not _is_at_or_below(kernel.out_maps[dim], maps[moved[0]]):
+                    return None  # rows that it copies would be in a later tile
                 if moved[0] == partition_of[tensor] or not _is_rising(maps[moved[0]], axes):
                     return None
     return dims
+
+
+def _is_at_or_below(written: Linear, read: Linear) -> bool:
+    """Whether each row is written no higher than the one that is read for it."""
+    return written.terms == read.terms and written.const >= read.const
 
 
 def _same_rows(kernel: Kernel, tensor: Tensor, dim: int) -> list[int]:
