@@ -22,17 +22,16 @@ from tvm_neuron.codegen.emit.spread import slots_for
 from tvm_neuron.codegen.emit.vector import emit_vector
 from tvm_neuron.codegen.emit.vectors import TURNS, Vectors
 from tvm_neuron.codegen.emit.weights_memory import WeightsMemory
+from tvm_neuron.codegen.emit.zero_slots import zero_slots
 from tvm_neuron.codegen.residents import Room
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.zones import vector_columns
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
 from tvm_neuron.program import DramTensor, Node, Program
-from tvm_neuron.schedule.expr import Num
 from tvm_neuron.schedule.kernel import Contraction, Gather, Kernel, Product, Reduction, Transposition
 from tvm_neuron.schedule.tensor import Tensor
 
-_ZEROED = 6  # numbers of each column that POOL makes zero behind a kernel, 0.3 us: others wait no longer for it
 _EMIT: dict[type, Callable[[Emitter, Kernel], None]] = {
     Contraction: emit_contraction,
     Product: emit_product,
@@ -72,7 +71,6 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     dram, images = _dram_tensors(stage, room, builder)
     emitter = Emitter(builder, room.plan, device, dram, room.keeps, images=images, uses=_uses(stage))
     ends = [0]
-    behind = 0  # kernels for which nothing was made zero yet
     arrivals, departures = _transfers(stage, room)
     for number, kernel in enumerate(stage.kernels):
         builder.weights.begin(number)
@@ -88,11 +86,7 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
                 _EMIT[type(kernel.root)](emitter, kernel)
                 if table is not None:
                     _load_in_turn(builder, table, begin)
-                behind += 1
-                while behind and not isinstance(kernel.expr, Num):
-                    for instruction in slots.zero(_ZEROED):
-                        builder.emit(instruction)
-                    behind -= 1
+                zero_slots(builder, begin, kernel, device)
             for tensor in departures.get(number, ()):
                 _transfer(emitter, tensor, is_load=False)
         ends.append(len(builder.body))

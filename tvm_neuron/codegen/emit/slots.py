@@ -23,6 +23,11 @@ class Slots:
         """What all columns take."""
         return PARTITIONS * self.pitch * ITEM
 
+    @property
+    def left(self) -> int:
+        """How many numbers of each column were not made zero yet."""
+        return self.pitch - self._zeroed
+
     def take(self, count: int) -> int:
         """The first of the next `count` numbers of a column."""
         at = self._next if self._next + count <= self.pitch else 0
@@ -31,7 +36,7 @@ class Slots:
 
     def zero(self, count: int) -> Iterator[Instruction]:
         """What makes the next `count` numbers of all columns zero, as far as these were not."""
-        count = min(count, self.pitch - self._zeroed)
+        count = min(count, self.left)
         if count > 0:
             offset, dims = Affine(self.base + self._zeroed * ITEM), ((self.pitch, PARTITIONS), (1, count))
             self._zeroed += count

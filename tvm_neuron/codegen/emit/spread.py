@@ -43,8 +43,8 @@ def slots_for(kernels: Iterable[Kernel], device: Device, end: int, room: int, ri
         return Slots()
     largest = max(spread, key=needs.__getitem__)
     fitting = _whole_transfers(room // (PARTITIONS * ITEM), _steps(largest), ring)
-    # Of the largest layer, the numbers have come twice while the array reads others.
-    most = min(_MOST_PITCH, sum(needs.values()), needs[largest] * 3, fitting)
+    # Of the largest layer, the numbers have come three times while the array reads others.
+    most = min(_MOST_PITCH, sum(needs.values()), needs[largest] * 4, fitting)
     pitch = most // _EVEN * _EVEN
     saved = sum(_whole_ps(root, device) - _spread_ps(root, device) for root in spread)
     zeroing = duration_ps(PARTITIONS * pitch // 2, clock_hz(device, "pool"))
