@@ -20,7 +20,7 @@ from tvm_neuron.program import Loop, Node, Program
 from tvm_neuron.program.dynamic import Dynamic, expand
 from tvm_neuron.sim.clock import Clock, run_clock
 
-_EARLY = (16, 48)  # starts of a transfer, 21 and 62 us: so much earlier than needed, since others come between
+_EARLY = (16, 32)  # starts of a transfer, 21 and 42 us: so much earlier than needed, since others come between
 _ROUNDS = 2  # what others no longer wait for changes the times
 _LEAST_GAIN = 1000  # 1 / this of a run, which engines wait for others than weights
 _WEIGHTS = QUEUES.index(f"dma{WEIGHTS_QUEUE}")
