@@ -45,3 +45,12 @@ def test_what_never_lives_together_shares_its_place() -> None:
     offsets, failed = place([Buffer("a", 64, 0, 1), Buffer("b", 64, 2, 3), Buffer("c", 64, 1, 2)], capacity=128)
     assert failed is None
     assert offsets["a"] == offsets["b"] != offsets["c"]
+
+
+def test_what_found_no_room_in_any_order_is_placed_first() -> None:
+    """In no order of size, life or time all fit; with one placed before all others, they do."""
+    lives = [(4, 1, 4), (3, 1, 1), (3, 0, 1), (5, 3, 6)]
+    buffers = [Buffer(n, *life) for n, life in enumerate(lives)]
+    offsets, failed = place(buffers, capacity=peak_bytes(buffers))
+    assert failed is None
+    assert len(offsets) == len(buffers)

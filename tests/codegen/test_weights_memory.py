@@ -8,7 +8,7 @@ from tvm_neuron.codegen.emit.weights_memory import WeightsMemory
 ABOVE = 8  # units that tensors take at most
 
 
-def memory(size: int, *tensors: tuple[int, int, int, int]) -> WeightsMemory:
+def memory(size: int, *tensors: tuple[int, int, int, int], in_turns_until: int = 0) -> WeightsMemory:
     """With `size` units above tensors, each (offset, size, first step, last step) in units and steps."""
     buffers = [Buffer(n, length * UNIT, first, last) for n, (_, length, first, last) in enumerate(tensors)]
     plan = MemoryPlan({}, {}, set(), {n: at * UNIT for n, (at, *_) in enumerate(tensors)}, buffers=buffers)
@@ -17,7 +17,7 @@ def memory(size: int, *tensors: tuple[int, int, int, int]) -> WeightsMemory:
         max([(at + length) * UNIT for at, length, _, end in tensors if end >= step], default=0)
         for step in range(last + 2)
     ]
-    return WeightsMemory(plan, (ABOVE + size) * UNIT)
+    return WeightsMemory(plan, (ABOVE + size) * UNIT, in_turns_until)
 
 
 def taken(weights: WeightsMemory, *sizes: int, until: int = 0) -> list[int]:
@@ -75,3 +75,25 @@ def test_what_is_pinned_is_never_handed_out_again() -> None:
     assert weights.pin(2 * UNIT) == 38 * UNIT
     assert set(taken(weights, *[1] * 64)) == set(range(8, 38))
     assert weights.pin(UNIT) is None  # a sixteenth of it is
+
+
+def test_first_weights_come_above_the_tensors_that_there_are_till_then() -> None:
+    weights = memory(2, (0, 4, 0, 1), (0, ABOVE, 2, 2), in_turns_until=1)
+    weights.begin(0)
+    assert weights.capacity == 6 * UNIT
+    assert taken(weights, 2, 2, 2, 2) == [4, 6, 8, 4]
+    weights.hold("a", 6 * UNIT, 2 * UNIT, "in the way")
+    weights.hold("b", 8 * UNIT, 2 * UNIT, "beside")
+    weights.begin(1)
+    weights.begin(2)
+    assert weights.find("a") is None
+    assert weights.find("b") == "beside"
+    assert set(taken(weights, *[1] * 8)) == {8, 9}
+    assert weights.used == 2 * UNIT
+
+
+def test_pins_leave_their_memory_to_later_tensors() -> None:
+    weights = memory(32, (0, 4, 0, 1), (0, ABOVE, 2, 2), in_turns_until=1)
+    weights.begin(0)
+    assert weights.pin(2 * UNIT) == 38 * UNIT
+    assert weights.pin(UNIT) is None

@@ -33,7 +33,7 @@ def place(buffers: Iterable[Buffer], capacity: int) -> tuple[dict[object, int], 
             return offsets, None
         first_try = first_try or (offsets, failed)
     assert first_try is not None
-    return first_try
+    return _repaired(every, capacity) or first_try
 
 
 _ORDERS: tuple[Callable[[Buffer], tuple[int, int]], ...] = (
@@ -44,7 +44,23 @@ _ORDERS: tuple[Callable[[Buffer], tuple[int, int]], ...] = (
 )
 
 
+_REPAIRS = 12  # of an order, each as quick as placing in it
 _STEPS = 32  # of a bucket: what may overlap a buffer is looked for in the buckets of its steps alone
+
+
+def _repaired(every: list[Buffer], capacity: int) -> tuple[dict[object, int], None] | None:
+    """Offsets found by placing what found no room first of all, a few times; None if something never does."""
+    if peak_bytes(every) > capacity:
+        return None
+    for key in _ORDERS:
+        order = sorted(every, key=key)
+        for _ in range(_REPAIRS):
+            offsets, failed = _place_in_order(order, capacity)
+            if failed is None:
+                return offsets, None
+            order.remove(failed)
+            order.insert(0, failed)
+    return None
 
 
 def _place_in_order(buffers: Iterable[Buffer], capacity: int) -> tuple[dict[object, int], Buffer | None]:

@@ -14,6 +14,7 @@ from tvm_neuron.codegen.overlap.overlap import overlap_batch
 from tvm_neuron.codegen.residents import Room, check_all_stay, place_stage
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.sync import synchronise
+from tvm_neuron.codegen.tiles.less_waiting import with_less_waiting
 from tvm_neuron.codegen.tiles.reorder import reorderable, reordered
 from tvm_neuron.codegen.tiles.run_in_tiles import tile_stage, with_less_for_weights
 from tvm_neuron.codegen.tiles.usage import usage
@@ -29,6 +30,7 @@ from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.sim import Timing, time_program
 
 _TILED_FROM = (1.0, 0.93, 0.85)  # of the memory for tensors, from where on kernels run in tiles
+_ORDERED_TO = (*_TILED_FROM, 0.78, 0.7)  # of it, what tiles in another order may take at most, tried in turn
 _MOST_ARRIVING = 5  # contractions that start as the input arrives: later ones have maps of few tiles, which aren't cut
 _MORE_ARRIVING = 1.25  # times the memory for tensors at most: they are alive side by side, and weights need it, too
 _FULL = 0.94  # of the memory for tensors, up to where they likely find room side by side
@@ -80,6 +82,7 @@ def _placed(stage: Stage, device: Device, keep_weights: bool) -> tuple[Stage, Ro
     overlapping = overlap_batch(stage, device)
     if overlapping is not None:
         return overlapping
+    stage = with_less_waiting(stage, device)
     tiled, room = _in_tiles(stage, device)
     if tiled.spilled or len(tiled.kernels) > len(stage.kernels):
         return tiled, room
@@ -120,7 +123,7 @@ def _in_good_order(stage: Stage, room: Room, untiled: Sequence[Kernel], device: 
     now = usage(stage.kernels, stage.partition_of, stage.dtypes, stage.in_dram())
     ring = device.sbuf_bytes_per_partition - room.zones.tensors_at - room.zones.tensors_bytes
     groups = reorderable(stage.kernels, frozenset(untiled), stage.partition_of, ring)
-    for share in _TILED_FROM:
+    for share in _ORDERED_TO:
         most = int(share * room.zones.tensors_bytes)
         kernels = reordered(stage.kernels, groups, now, most, device)
         if kernels == stage.kernels:

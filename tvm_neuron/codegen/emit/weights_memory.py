@@ -18,8 +18,8 @@ _Piece = tuple[int, int, int]  # first byte, end, and how many bytes were handed
 class WeightsMemory(Holder):
     """The bytes from a plan's base to `end` of each partition, in which it keeps tensors, each for some steps.
 
-    Up to step `in_turns_until` weights only take what lies above all tensors, in turns: others that come by DMA
-    meanwhile are needed sooner, inputs or what is spread over slots, and would wait for weights further ahead.
+    Up to step `in_turns_until` weights only take what lies above all tensors till then, in turns: others that come by
+    DMA meanwhile are needed sooner, inputs or what is spread over slots, and would wait for weights further ahead.
     """
 
     def __init__(self, plan: MemoryPlan, end: int, in_turns_until: int = 0) -> None:
@@ -27,7 +27,9 @@ class WeightsMemory(Holder):
         self.end = end
         self.used = 0  # bytes that were ever handed out above all tensors
         self._first, self._extents = plan.base, plan.extents
-        self._step, self._top = 0, plan.base + plan.extent_bytes
+        self._step, self._above = 0, plan.base + plan.extent_bytes  # the end of all tensors
+        early = [plan.offsets[b.name] + b.size for b in plan.buffers if b.first <= in_turns_until]
+        self._top = plan.base + aligned(max(early, default=0)) if in_turns_until else self._above
         self._in_turns_until = in_turns_until
         self._begins = _by_step(plan, lambda buffer: buffer.first)
         self._ends = _by_step(plan, lambda buffer: buffer.last)
@@ -67,22 +69,22 @@ class WeightsMemory(Holder):
         self._next = at + size
         self._set(at, at + size, self._given)
         self.drop(at, at + size)
-        self.used = max(self.used, at + size - self._top)
+        self.used = max(self.used, at + size - self._above)
         return at
 
     def pin(self, size: int) -> int | None:
         """Offset of `size` bytes that are never handed out again; None if that took much of the memory from others."""
-        if self._pinned + size > (self.end + self._pinned - self._top) // _PINNED_SHARE:
+        if self._pinned + size > (self.end + self._pinned - self._above) // _PINNED_SHARE:
             return None
         self._pinned += aligned(size)
         self.end -= aligned(size)
         self._pieces = _without(self._pieces, self.end, self.end + aligned(size))
         self.drop(self.end, self.end + aligned(size))
-        self.used = max(self.used, self.end + size - self._top)
+        self.used = max(self.used, self.end + size - self._above)
         return self.end
 
     def _next_place(self, size: int) -> list[tuple[int, int]]:
-        """Memory above all tensors in turns, whatever is left of it."""
+        """Memory above the first tensors in turns, whatever is left of it."""
         if self._step >= self._in_turns_until:
             return []
         at = aligned(self._next)

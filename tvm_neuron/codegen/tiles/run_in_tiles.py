@@ -30,16 +30,17 @@ _IMAGES_AHEAD = (Ahead.EARLY, Ahead.HALF, Ahead.LATE, Ahead.READ, Ahead.NONE)
 MOST_KERNELS = 150  # of a group
 SAMPLE = 4  # tiles
 MOST_LOADED_AGAIN = 2  # times the ring of weights
+_BESIDE = 3  # halves of what tiles multiply by that stay free of tensors, if these take more than their share
 
 
 def tile_stage(stage: Stage, device: Device, share: float = 1.0) -> Stage:
     """The stage, its kernels in tiles around steps at which tensors take more than this share of what is for them."""
-    ring, zones = _division(stage, device)
+    ring, zones = division(stage, device)
     most = max(usage(stage.kernels, stage.partition_of, stage.dtypes, stage.in_dram()).alive)
     if most > MANY_TIMES * zones.tensors_bytes:
         weights_share = max(stage.tuning.weights_share, LESS_FOR_WEIGHTS)
         stage = replace(stage, tuning=replace(stage.tuning, weights_share=weights_share))
-        ring, zones = _division(stage, device)
+        ring, zones = division(stage, device)
     tiling = _Tiling(stage, int(share * zones.tensors_bytes), ring, device)
     tiling.run()
     return replace(
@@ -50,15 +51,15 @@ def tile_stage(stage: Stage, device: Device, share: float = 1.0) -> Stage:
 
 def with_less_for_weights(stage: Stage, device: Device) -> Stage | None:
     """The stage with more room for tensors, if these take not much more than there is for them."""
-    _, zones = _division(stage, device)
+    _, zones = division(stage, device)
     most = max(usage(stage.kernels, stage.partition_of, stage.dtypes, stage.in_dram()).alive)
     if most > FEW_TIMES * zones.tensors_bytes or stage.tuning.weights_share >= LESS_FOR_WEIGHTS:
         return None
     return replace(stage, tuning=replace(stage.tuning, weights_share=LESS_FOR_WEIGHTS))
 
 
-def _division(stage: Stage, device: Device) -> tuple[int, Zones]:
-    """The bytes of each partition for weights on their way, and what that leaves."""
+def division(stage: Stage, device: Device) -> tuple[int, Zones]:
+    """The bytes of each partition for weights on their way, and the zones that these leave."""
     ring = stage.tuning.weights_bytes(device)
     return ring, divide(stage.kernels, stage.partition_of, device, 0, ring)
 
@@ -69,6 +70,8 @@ class _Tiling:
         self.kernels = stage.kernels
         self.partition_of, self.dtypes = dict(stage.partition_of), dict(stage.dtypes)
         self.capacity, self.weights_capacity = capacity, weights_capacity
+        # Tensors may take so much of what is for weights where that saves cutting kernels, or cutting them small.
+        self.spare = max(0, weights_capacity - device.sbuf_bytes_per_partition // LESS_FOR_WEIGHTS)
         self.outside = stage.in_dram()
         self.spilled: set[Tensor] = set()
 
@@ -90,7 +93,7 @@ class _Tiling:
     def _is_too_large(self, step: int, now: Usage) -> bool:
         kernel = self.kernels[step]
         is_staged = not kernel.by_dma and not self.spilled.isdisjoint((kernel.out, *kernel.sources()))
-        return now.alive[step] > self.capacity or is_staged
+        return now.alive[step] > self.capacity + self.spare or is_staged
 
     def _tile(self, step: int, at: int, now: Usage) -> int:
         """Tiles the kernels around `step`: by images, by rows, or by rows of each image; where to go on."""
@@ -161,7 +164,9 @@ class _Tiling:
             least = {s: now.crossing[s] - sum(now.sizes[t] for t in tensors) for s, tensors in idle.items()}
             for share in SHARES:
                 most = share * self.capacity
-                end = next((s for s in range(step + 1, last + 1) if least[s] <= most), None)
+                ends = [s for s in range(step + 1, last + 1) if least[s] <= most]
+                quiet = (s for s in ends[:NEAR] if max(now.alive[s : s + NEAR], default=0) <= self.capacity)
+                end = next(quiet, ends[0] if ends else None)
                 first = next((s for s in range(step, at - 1, -1) if least[s] <= most), None)
                 if first is not None and end is not None and (first, end, near) not in tried:
                     tried.add((first, end, near))
@@ -225,12 +230,14 @@ class _Tiling:
         self, group: Group, tiles: int, ahead: Ahead, first: int, end: int, in_dram: set[Tensor]
     ) -> Unrolled | None:
         stored = frozenset(in_dram & group.results)
+        weights = self._weights_bytes(first, end)  # they stay for all tiles, beside those of the kernels after these
+        capacity = self.capacity + max(0, min(self.spare, self.weights_capacity - _BESIDE * weights // 2))
         if tiles > SAMPLE:  # a few tiles take no more than all do, and tell most of what does not fit
             some = unroll(group, tiles, stored, ahead, SAMPLE)
-            if some is None or self._peak(first, end, some, in_dram) > self.capacity:
+            if some is None or self._peak(first, end, some, in_dram) > capacity:
                 return None
         found = unroll(group, tiles, stored, ahead)
-        return found if found is not None and self._peak(first, end, found, in_dram) <= self.capacity else None
+        return found if found is not None and self._peak(first, end, found, in_dram) <= capacity else None
 
     def _peak(self, first: int, end: int, found: Unrolled, in_dram: set[Tensor]) -> int:
         """The most bytes that are alive at once with these kernels instead, of which first tiles may have none."""

@@ -35,15 +35,21 @@ class Usage:
         return [tensor for _, tensor in sorted(found, key=lambda pair: -pair[0])]
 
 
+def steps_of(kernels: Sequence[Kernel]) -> dict[Tensor, list[int]]:
+    """The steps of the kernels that read or write each tensor."""
+    touched: dict[Tensor, list[int]] = {}
+    for step, kernel in enumerate(kernels):
+        for tensor in kernel.tensors:
+            touched.setdefault(tensor, []).append(step)
+    return touched
+
+
 def usage(
     kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int], dtypes: Mapping[Tensor, str],
     in_dram: Container[Tensor], apart: Set[Tensor] = frozenset(),
 ) -> Usage:  # fmt: skip
     """Of the tensors that are not in DRAM; those `apart` are, but cross between kernels that touch them soon again."""
-    touched: dict[Tensor, list[int]] = {}
-    for step, kernel in enumerate(kernels):
-        for tensor in kernel.tensors:
-            touched.setdefault(tensor, []).append(step)
+    touched = steps_of(kernels)
     life = {tensor: (steps[0], steps[-1]) for tensor, steps in touched.items()}
     sizes = {t: bytes_on_chip(dtypes[t], partition_of[t], t.shape) for t in touched if t not in in_dram}
     begins, ends = [0] * (len(kernels) + 1), [0] * (len(kernels) + 1)
