@@ -62,7 +62,7 @@ def test_a_searched_program_is_no_slower() -> None:
 
 
 def test_tunings_make_other_programs() -> None:
-    device = replace(load_device("inf1"), sbuf_bytes_per_partition=36 * 1024)
+    device = replace(load_device("inf1"), sbuf_bytes_per_partition=28 * 1024)
     made = {
         share: compile_graph(graph_of(residual_network()), "net", device, BuildOptions(tuning=Tuning(share)))
         for share in (2, 6)

@@ -114,7 +114,8 @@ def _in_tiles(stage: Stage, device: Device) -> tuple[Stage, Room]:
     if less is not None:
         tiled = tile_stage(less, device)
         found.append((tiled, place_stage(tiled, device, keep_weights=False)))
-    best = min(found, key=lambda pair: pair[1].plan.spilled_bytes + _lacking_bytes(pair[0], pair[1], device))
+    # What goes out to DRAM comes back, too; weights only come once more.
+    best = min(found, key=lambda pair: 2 * pair[1].plan.spilled_bytes + _lacking_bytes(pair[0], pair[1], device))
     return _in_good_order(*best, stage.kernels, device)
 
 

@@ -6,7 +6,7 @@ What they make for one another then stays in SBUF, instead of going to DRAM and 
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import product
+from itertools import islice, product
 
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.tiles.ahead import Ahead
@@ -71,7 +71,8 @@ class _Tiling:
         self.partition_of, self.dtypes = dict(stage.partition_of), dict(stage.dtypes)
         self.capacity, self.weights_capacity = capacity, weights_capacity
         # Tensors may take so much of what is for weights where that saves cutting kernels, or cutting them small.
-        self.spare = max(0, weights_capacity - device.sbuf_bytes_per_partition // LESS_FOR_WEIGHTS)
+        less = device.sbuf_bytes_per_partition // LESS_FOR_WEIGHTS
+        self.spare = max(0, min(weights_capacity - less, weights_capacity // LESS_FOR_WEIGHTS))
         self.outside = stage.in_dram()
         self.spilled: set[Tensor] = set()
 
@@ -164,13 +165,16 @@ class _Tiling:
             least = {s: now.crossing[s] - sum(now.sizes[t] for t in tensors) for s, tensors in idle.items()}
             for share in SHARES:
                 most = share * self.capacity
-                ends = [s for s in range(step + 1, last + 1) if least[s] <= most]
-                quiet = (s for s in ends[:NEAR] if max(now.alive[s : s + NEAR], default=0) <= self.capacity)
-                end = next(quiet, ends[0] if ends else None)
                 first = next((s for s in range(step, at - 1, -1) if least[s] <= most), None)
-                if first is not None and end is not None and (first, end, near) not in tried:
-                    tried.add((first, end, near))
-                    yield first, end, worth_spilling(idle[end], now, end, most)
+                for end in self._range_ends([s for s in range(step + 1, last + 1) if least[s] <= most], now):
+                    if first is not None and (first, end, near) not in tried:
+                        tried.add((first, end, near))
+                        yield first, end, worth_spilling(idle[end], now, end, most)
+
+    def _range_ends(self, ends: list[int], now: Usage) -> list[int]:
+        """Of these steps the first near which the kernels after it fit, and the first of all."""
+        quiet = (s for s in ends[:NEAR] if max(now.alive[s : s + NEAR], default=0) <= self.capacity)
+        return list(dict.fromkeys([*islice(quiet, 1), *ends[:1]]))
 
     def _images(self, first: int, end: int, now: Usage, in_dram: set[Tensor]) -> Unrolled | None:
         return self._unrolled(first, end, 0, now, in_dram)
