@@ -20,7 +20,7 @@ from tvm_neuron.codegen.emit.positions import load_positions
 from tvm_neuron.codegen.emit.product import emit_product, emit_transposition
 from tvm_neuron.codegen.emit.spread import slots_for
 from tvm_neuron.codegen.emit.vector import emit_vector
-from tvm_neuron.codegen.emit.vectors import TURNS, Vectors
+from tvm_neuron.codegen.emit.vectors import Vectors
 from tvm_neuron.codegen.emit.weights_memory import WeightsMemory
 from tvm_neuron.codegen.emit.zero_slots import zero_slots
 from tvm_neuron.codegen.residents import Room
@@ -156,11 +156,10 @@ def _dram_tensors(stage: Stage, room: Room, builder: Builder) -> tuple[dict[Tens
 def _load_in_turn(builder: Builder, table: NDArray[np.float32], begin: int) -> None:
     """The last table, behind the transfers from which the kernel that begins at node `begin` goes out.
 
-    The first ones wait for nothing, and come among the weights: first of all, they would hold up what the array needs.
+    The first two wait for nothing, and come among the weights: first of all, they would hold up what the array needs.
     """
     body, vectors = builder.body, builder.vectors
-    number = len(vectors.tables) - 1
-    queue = LOAD_QUEUE if number >= TURNS else SPREAD_QUEUE if number == 1 else WEIGHTS_QUEUE
+    queue = (WEIGHTS_QUEUE, SPREAD_QUEUE, LOAD_QUEUE)[min(2, len(vectors.tables) - 1)]
     at = next(number for number in range(begin, len(body)) if not isinstance(body[number], DmaCopy))
     builder.emit(_load_vectors(builder, table, vectors.table_at, queue))
     body.insert(at, body.pop())

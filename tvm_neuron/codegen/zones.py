@@ -8,7 +8,7 @@ from tvm_neuron.codegen.emit.emitter import partition_firsts
 from tvm_neuron.codegen.emit.positions import is_vector, zone_bytes
 from tvm_neuron.codegen.emit.scale_group import scaled_bytes
 from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS, scratch_bytes
-from tvm_neuron.codegen.emit.vectors import LEAST_COLUMNS, TURNS, columns_of
+from tvm_neuron.codegen.emit.vectors import LEAST_COLUMNS, columns_of
 from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import loads
@@ -37,7 +37,7 @@ class Zones:
     scaled_bytes: int
     tensors_at: int
     vectors_columns: int  # of a table
-    vectors_in_turns: bool  # whether there are several of them, of more that come in turns
+    vectors_in_turns: bool  # whether there are two of them, of more that come in turns
     tensors_bytes: int  # at most: what tensors leave is memory for weights, so that these come well before their use
 
 
@@ -50,7 +50,7 @@ def divide(
         CompileError: nothing is left for tensors.
     """
     columns, in_turns = _vectors(kernels, partition_of, device)
-    vectors = aligned(4 * columns * (TURNS if in_turns else 1))
+    vectors = aligned(4 * columns * (2 if in_turns else 1))
     reduced = 2 * 4 * MAX_TILE_ELEMS
     sizes = [
         vectors, resident_bytes, scratch_bytes(kernels, device), reduced, zone_bytes(kernels),

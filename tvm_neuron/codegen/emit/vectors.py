@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEAST_COLUMNS = 256  # of a table that comes in turns: rows of 1 KiB, of which a DMA has few enough
-TURNS = 3  # tables at a time: of two, the next one would often be asked for behind weights that are needed later
 ITEM = 4  # bytes of a value
 
 
 class Vectors:
-    """From byte `at` of each partition on: one table of all columns, or some at a time of those that come in turns.
+    """From byte `at` of each partition on: one table of all columns, or two at a time of those that come in turns.
 
     The columns of a kernel lie in one table, which is complete when all kernels that use it were emitted.
     """
@@ -38,7 +37,7 @@ class Vectors:
     @property
     def table_at(self) -> int:
         """Where the last table lies."""
-        return self.at + (len(self.tables) - 1) % TURNS * self.columns * ITEM
+        return self.at + (len(self.tables) - 1) % 2 * self.columns * ITEM
 
     def find(self, values: NDArray[Any], start: int) -> int:
         """The byte of the column with `values[start:]`, as many as there are partitions; the next chunks follow."""
