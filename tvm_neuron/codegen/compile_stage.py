@@ -33,7 +33,7 @@ _TILED_FROM = (1.0, 0.93, 0.85)  # of the memory for tensors, from where on kern
 _ORDERED_TO = (*_TILED_FROM, 0.78, 0.7)  # of it, what tiles in another order may take at most, tried in turn
 _MOST_ARRIVING = 5  # contractions that start as the input arrives: later ones have maps of few tiles, which aren't cut
 _MORE_ARRIVING = 1.25  # times the memory for tensors at most: they are alive side by side, and weights need it, too
-_FULL = 0.94  # of the memory for tensors, up to where they likely find room side by side
+_FULL = 0.98  # of the memory for tensors, up to where they likely find room side by side
 
 
 def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weights: bool) -> Neff:
