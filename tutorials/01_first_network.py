@@ -131,14 +131,14 @@ print(found)
 assert "Data race between Op1 '" in found
 assert "of pool1'" in found
 
-# 8. Shrink the chip. A device is a JSON file of numbers with their sources; here are two with 16 and 14 KiB of SBUF in
+# 8. Shrink the chip. A device is a JSON file of numbers with their sources; here are two with 16 and 13 KiB of SBUF in
 #    each of their 128 partitions instead of 96. With 16 the convolutions run in tiles: a few rows of all of them, then
 #    the next rows. That takes more instructions and reads some rows of the image again, but no memory beside SBUF.
-#    With 14 not even that has room: what the layers make goes to DRAM and comes back, and the run takes longer still.
+#    With 13 not even that has room: what the layers make goes to DRAM and comes back, and the run takes longer still.
 
 chip = json.loads((Path(hw.__file__).parent / "chips" / "inf1.json").read_text())
 reports = {"inf1": report}
-for kib in (16, 14):
+for kib in (16, 13):
     chip["name"] = f"small-{kib}"
     chip["sbuf_bytes_per_partition"] = {"value": kib * 1024, "source": "made up for this tutorial"}
     (folder / f"{kib}.json").write_text(json.dumps(chip))
@@ -151,7 +151,7 @@ for kib in (16, 14):
 for name, found in reports.items():
     print(f"{name:8} {found.instructions:3} instructions, {found.spill_bytes:6,} bytes kept in DRAM between layers,"
           f" {found.dram_bytes:7,} bytes moved, {found.latency_us:.1f} us")  # fmt: skip
-tiled, spilled = reports["small-16"], reports["small-14"]
+tiled, spilled = reports["small-16"], reports["small-13"]
 assert tiled.instructions > report.instructions
 assert tiled.spill_bytes == report.spill_bytes == 0
 assert spilled.spill_bytes > 0

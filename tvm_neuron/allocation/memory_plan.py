@@ -64,7 +64,10 @@ class MemoryPlan:
         return self.dtypes[tensor]
 
     def boxes(self, kernel: Kernel, region: Region) -> dict[Tensor, Box]:
-        """The box of each DRAM tensor (sources and output) that the kernel touches in a region."""
+        """The box of each DRAM tensor (sources and output) that the kernel touches in a region.
+
+        One that it reads and writes has one box around both, with all partitions, so that each keeps its place.
+        """
         found: dict[Tensor, Box] = {}
         for tensor in dict.fromkeys(kernel.sources()):
             if tensor in self.in_dram:
@@ -72,8 +75,17 @@ class MemoryPlan:
                 part = joined([box(maps, region) for maps in every])
                 found[tensor] = whole_rows(part, tensor.shape, self.partition_of[tensor])
         if kernel.out in self.in_dram:
-            found[kernel.out] = box(kernel.out_maps, region)
+            written = box(kernel.out_maps, region)
+            is_read = kernel.out in found
+            found[kernel.out] = self._around(kernel.out, found[kernel.out], written) if is_read else written
         return found
+
+    def _around(self, tensor: Tensor, *parts: Box) -> Box:
+        """The box around some, with all partitions."""
+        dim = self.partition_of[tensor]
+        origin, shape = map(list, joined(parts))
+        origin[dim], shape[dim] = 0, tensor.shape[dim]
+        return tuple(origin), tuple(shape)
 
     def stage_bytes(self, kernel: Kernel, region: Region) -> dict[Tensor, int]:
         """Bytes of each partition that those boxes take."""

@@ -118,7 +118,7 @@ class Emitter:
         for tensor, part in boxes.items():
             self._staged[tensor] = self.plan.staged(kernel, tensor, slot, part)
         for tensor in boxes:
-            if tensor is not kernel.out:
+            if tensor is not kernel.out or tensor in kernel.sources():
                 self._load(tensor, boxes[tensor])
         yield
         if kernel.out in boxes:
@@ -203,17 +203,20 @@ def _parts(free: Region, item_bytes: int) -> list[Region]:
 
 
 def partition_firsts(kernel: Kernel, partition_of: Mapping[Tensor, int], staged: Container[Tensor]) -> list[int]:
-    """The absolute partition of channel 0 of all that the kernel addresses by channel; what is staged starts at 0."""
+    """The absolute partition of channel 0 of all that the kernel addresses by channel.
+
+    What is staged starts at 0, but for a tensor that the kernel reads and writes: all its partitions are there then.
+    """
     places = [(kernel.out, kernel.out_maps)]
     places += [(load.tensor, linear_indices(load.indices) or ()) for load in kernel.operand_loads()]
     if isinstance(kernel.root, Reduction):
         places.append((kernel.root.load.tensor, linear_indices(kernel.root.load.indices) or ()))
-    found = [0]
+    found, whole = [0], {kernel.out} & {*kernel.sources()}
     for tensor, maps in places:
         part = maps[partition_of[tensor]] if maps else Linear()
         if part.terms:
-            found += [0] if tensor in staged else [part.const]
-            found += starts(Linear(0 if tensor in staged else part.const, part.terms), kernel.channel)
+            first = 0 if tensor in staged and tensor not in whole else part.const
+            found += [first, *starts(Linear(first, part.terms), kernel.channel)]
     return list(dict.fromkeys(found))
 
 
