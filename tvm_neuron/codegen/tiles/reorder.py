@@ -105,7 +105,7 @@ class _Order:
     def _cost_ps(self, number: int, place: int) -> int:
         """When a kernel could begin, later the more it comes ahead."""
         starts = [self._start_ps(number, work) for work in self.work[number]]
-        return min(starts) + place * self.latency // 2
+        return min(starts) + place * self.latency
 
     def _start_ps(self, number: int, work: Mapping[str, int]) -> int:
         """When what it needs is done, and so is its first engine with all before."""
