@@ -18,19 +18,15 @@ from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel, Reduction
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.uses import readers_of, writers_of
 
 Order = NDArray[np.intp]  # for each channel of the folded tensor, that of the tensor before
 
 
 def channel_values(kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int]) -> set[Tensor]:
     """Sums over images that only a contraction reads, and factors for images that a contraction computes."""
-    readers: dict[Tensor, list[Kernel]] = {}
-    writers: dict[Tensor, list[Kernel]] = {}
-    for kernel in kernels:
-        writers.setdefault(kernel.out, []).append(kernel)
-        for tensor in dict.fromkeys(kernel.sources()):
-            readers.setdefault(tensor, []).append(kernel)
-    pairs = {tensor: (writers.get(tensor, []), its) for tensor, its in readers.items() if tensor.kind == "temp"}
+    writers = writers_of(kernels)
+    pairs = {t: (writers.get(t, []), its) for t, its in readers_of(kernels).items() if t.kind == "temp"}
     return {
         tensor
         for tensor, (made, read) in pairs.items()

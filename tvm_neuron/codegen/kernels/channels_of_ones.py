@@ -19,6 +19,7 @@ from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
+from tvm_neuron.schedule.uses import writers_of
 
 ONES = 3  # bfloat16 has 8 significant bits, float32 24
 
@@ -36,15 +37,13 @@ def possible_ones(
     kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int], device: Device
 ) -> dict[Tensor, Sequence[Tensor]]:
     """The tensors that can have channels of ones; with each those that are added to it, which then have them too."""
-    writers: dict[Tensor, list[Kernel]] = {}
     refused: set[Tensor] = set()
     for kernel in kernels:
-        writers.setdefault(kernel.out, []).append(kernel)
         plain = {load.tensor for load in kernel.operand_loads()}
         plain |= {kernel.root.data} if isinstance(kernel.root, Contraction) else set()
         refused |= set(kernel.sources()) - (set() if kernel.by_dma else plain)
     found: dict[Tensor, Sequence[Tensor]] = {}
-    for tensor, its in writers.items():
+    for tensor, its in writers_of(kernels).items():
         added = _added(its[0], partition_of, device) if len(its) == 1 and tensor not in refused else None
         if added is not None:
             found[tensor] = added

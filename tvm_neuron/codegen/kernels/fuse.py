@@ -7,6 +7,7 @@ from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ACCUMULATOR, Kernel
 from tvm_neuron.schedule.linear import Linear, linear
 from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.uses import readers_of, writers_of
 
 _MOST_OPERANDS = 8  # of a joined kernel: each takes temporaries, for which all kernels share one scratch zone
 _MOST_VALUES = 10  # that a joined kernel computes: likewise; one operator may take more where the device has room
@@ -25,12 +26,7 @@ def fuse(kernels: list[Kernel]) -> list[Kernel]:
 
 
 def _fuse_once(kernels: list[Kernel]) -> list[Kernel]:
-    writers: dict[Tensor, list[Kernel]] = {}
-    readers: dict[Tensor, list[Kernel]] = {}
-    for kernel in kernels:
-        writers.setdefault(kernel.out, []).append(kernel)
-        for tensor in dict.fromkeys(kernel.sources()):
-            readers.setdefault(tensor, []).append(kernel)
+    writers, readers = writers_of(kernels), readers_of(kernels)
     current: dict[Kernel, Kernel] = {}
     gone: set[Kernel] = set()
     for kernel in kernels:

@@ -19,18 +19,15 @@ from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Contraction, Kernel, Reduction
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.uses import users_of
 
 _DIMS = 4  # images, channels, rows, columns
 
 
 def possible_folds(kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int], room: Room) -> dict[Tensor, Fold]:
     """The folds by as many rows as use the partitions best, each tensor by itself."""
-    users: dict[Tensor, list[Kernel]] = {}
-    for kernel in kernels:
-        for tensor in kernel.tensors:
-            users.setdefault(tensor, []).append(kernel)
     values = channel_values(kernels, partition_of)
-    found = ((tensor, _largest(tensor, its, partition_of, values, room)) for tensor, its in users.items())
+    found = ((tensor, _largest(tensor, its, partition_of, values, room)) for tensor, its in users_of(kernels).items())
     return {tensor: fold for tensor, fold in found if fold is not None}
 
 

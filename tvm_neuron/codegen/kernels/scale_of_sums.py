@@ -8,6 +8,7 @@ import numpy as np
 from tvm_neuron.schedule.expr import Apply, Num
 from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel, Reduction
 from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.uses import readers_of, writers_of
 
 
 def scale_of_sums(kernels: list[Kernel]) -> list[Kernel]:
@@ -15,18 +16,13 @@ def scale_of_sums(kernels: list[Kernel]) -> list[Kernel]:
 
     Not in float16, whose range a sum may leave though the mean does not.
     """
-    readers: dict[Tensor, list[Kernel]] = {}
-    writers: dict[Tensor, int] = {}
-    for kernel in kernels:
-        writers[kernel.out] = writers.get(kernel.out, 0) + 1
-        for tensor in dict.fromkeys(kernel.sources()):
-            readers.setdefault(tensor, []).append(kernel)
+    writers, readers = writers_of(kernels), readers_of(kernels)
     scales: dict[Tensor, float] = {}
     for kernel in kernels:
         scale = _scale(kernel)
         if (
             scale is not None
-            and writers[kernel.out] == 1
+            and len(writers[kernel.out]) == 1
             and _are_contractions(readers.get(kernel.out, []), kernel.out)
         ):
             scales[kernel.out] = scale

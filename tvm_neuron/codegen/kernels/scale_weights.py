@@ -17,6 +17,7 @@ from tvm_neuron.schedule.kernel import Contraction, Kernel, Operand
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
+from tvm_neuron.schedule.uses import readers_of, writers_of
 
 _MOST_SHARE = 32  # 1 / this of SBUF at most, for scaled weights
 
@@ -37,12 +38,7 @@ def scale_weights(
 
     Not in float16: factors may take its weights out of its range, though their products with the data were in it.
     """
-    writers: dict[Tensor, list[Kernel]] = {}
-    readers: dict[Tensor, list[Kernel]] = {}
-    for kernel in kernels:
-        writers.setdefault(kernel.out, []).append(kernel)
-        for tensor in dict.fromkeys(kernel.sources()):
-            readers.setdefault(tensor, []).append(kernel)
+    writers, readers = writers_of(kernels), readers_of(kernels)
     changed: dict[Kernel, Kernel | None] = {}
     for kernel in kernels:
         found = _scaling(kernel, partition_of)

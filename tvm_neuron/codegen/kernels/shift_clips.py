@@ -25,6 +25,7 @@ from tvm_neuron.schedule.expr import Apply, Expr, Index, Load, Num, rewrite
 from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.uses import readers_of
 
 _NEAR = 2.0**-8  # a scale is that near to 1: bfloat16 rounds by half of it
 
@@ -40,10 +41,7 @@ class _Shifted:
 
 def shift_clips(kernels: list[Kernel], partition_of: Mapping[Tensor, int], device: Device) -> list[Kernel]:
     """The kernels, clips shifted where that keeps ACT and POOL for less time; not where the array can add the bias."""
-    readers: dict[Tensor, list[Kernel]] = {}
-    for kernel in kernels:
-        for tensor in dict.fromkeys(kernel.sources()):
-            readers.setdefault(tensor, []).append(kernel)
+    readers = readers_of(kernels)
     ones = possible_ones(kernels, partition_of, device)
     changed: dict[Kernel, Kernel] = {}
     for kernel in kernels:

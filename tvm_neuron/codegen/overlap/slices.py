@@ -13,6 +13,7 @@ from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
+from tvm_neuron.schedule.uses import users_of
 
 Range = tuple[int, int]  # [low, high) of a dimension
 
@@ -25,10 +26,7 @@ def slice_tensors(
     Adds the slices to `partition_of` and `dtypes`.
     """
     became = {kernel: [kernel] for kernel in kernels}
-    touching: dict[Tensor, list[Kernel]] = {}
-    for kernel in kernels:
-        for tensor in kernel.tensors:
-            touching.setdefault(tensor, []).append(kernel)
+    touching = users_of(kernels)
     late: set[Kernel] = set()
     for tensor in reversed([tensor for tensor in touching if tensor.kind == "temp"]):
         now = [part for kernel in touching[tensor] for part in became[kernel]]

@@ -11,6 +11,7 @@ from tvm_neuron.schedule.expr import Load
 from tvm_neuron.schedule.kernel import Contraction, Kernel, Product
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
+from tvm_neuron.schedule.uses import writers_of
 
 
 def group_of(
@@ -23,7 +24,7 @@ def group_of(
     """
     made = {kernel.out for kernel in kernels}
     results = frozenset(t for t in made if t in after or t.kind == "output")
-    writers = {tensor: [kernel for kernel in kernels if kernel.out is tensor] for tensor in results}
+    writers = writers_of(kernels)
     found = {tensor: _cut_dim(tensor, dim, writers[tensor], partition_of) for tensor in results}
     cut = {tensor: d for tensor, d in found.items() if d is not None}
     if not results or len(cut) < len(results):
@@ -35,7 +36,7 @@ def group_of(
     if dims is None or any(tensor not in dims for tensor in made):
         return None
     local = {t for t in made if t not in results or t in in_dram}
-    if not all(dims[t] == 0 or _has_all_images(t, [k for k in kernels if k.out is t], partition_of[t]) for t in local):
+    if not all(dims[t] == 0 or _has_all_images(t, writers[t], partition_of[t]) for t in local):
         return None
     begun = _begun(local - spans.keys(), before, partition_of)
     brought = _brought(kernels, made, results, dims, in_dram)
@@ -90,10 +91,7 @@ def _begun(
     made: set[Tensor], before: Sequence[Kernel], partition_of: Mapping[Tensor, int]
 ) -> dict[Tensor, tuple[int, int]]:
     """The channels that kernels before the group wrote of tensors of which it writes others."""
-    writers: dict[Tensor, list[Kernel]] = {}
-    for kernel in before:
-        if kernel.out in made:
-            writers.setdefault(kernel.out, []).append(kernel)
+    writers = writers_of(kernel for kernel in before if kernel.out in made)
     return {tensor: channels(found, partition_of[tensor]) for tensor, found in writers.items()}
 
 
@@ -104,10 +102,11 @@ def _brought(
     """Tensors in DRAM that engines read, and those that DMA, fills and copies of themselves make from there alone."""
     read = {t for k in kernels if not k.by_dma for t in k.sources()}
     found = {t for t in read if t in in_dram and t not in made and t in dims}
+    writers = writers_of(kernels)
     for tensor in made - results:
-        writers = [k for k in kernels if k.out is tensor]
-        sources = {t for k in writers for t in k.sources()} - {tensor}
-        if sources and sources <= in_dram - made and all(k.by_dma or {tensor}.issuperset(k.sources()) for k in writers):
+        its = writers[tensor]
+        sources = {t for k in its for t in k.sources()} - {tensor}
+        if sources and sources <= in_dram - made and all(k.by_dma or {tensor}.issuperset(k.sources()) for k in its):
             found.add(tensor)
     return frozenset(found)
 

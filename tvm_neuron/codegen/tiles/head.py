@@ -8,6 +8,7 @@ from tvm_neuron.codegen.tiles.unroll import is_asked_for
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.kernel import Kernel, Reduction
 from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.uses import writers_of
 
 AHEAD = 3  # tiles that are asked for before their own slot: weights that were asked for earlier come before them
 
@@ -68,9 +69,7 @@ def _is_in_step(asked: Sequence[Tensor], work: Sequence[Sequence[Kernel]]) -> bo
 
 def _brought(tiles: Sequence[Kernel]) -> list[Tensor]:
     """What DMA brings, and fills and copies of itself complete; not what it moves of what the tiles make."""
-    writers: dict[Tensor, list[Kernel]] = {}
-    for kernel in tiles:
-        writers.setdefault(kernel.out, []).append(kernel)
+    writers = writers_of(tiles)
     return [
         tensor
         for tensor, found in writers.items()

@@ -13,6 +13,7 @@ from tvm_neuron.codegen.tiles.rows import Group, Held, channels, cut_of, rows_of
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.uses import writers_of
 
 
 @dataclass
@@ -41,9 +42,7 @@ class _Unroll:
         self.made = Unrolled()
         self.kept: list[dict[Tensor, Rows]] = [{} for _ in rows]  # what a tile leaves for later ones
         self.placed: list[dict[Tensor, Rows]] = [{} for _ in rows]
-        self.writers: dict[Tensor, list[Kernel]] = {}
-        for kernel in group.kernels:
-            self.writers.setdefault(kernel.out, []).append(kernel)
+        self.writers = writers_of(group.kernels)
         self.origin = {tensor: kernels[0].origins[0] for tensor, kernels in self.writers.items()}
 
     def run(self, ahead: Ahead, tiles: int) -> Unrolled | None:
