@@ -10,6 +10,7 @@ from tvm_neuron.codegen.kernels.fill_first import fill_first
 from tvm_neuron.codegen.kernels.fold_rows import fold_rows
 from tvm_neuron.codegen.kernels.functions import use_functions
 from tvm_neuron.codegen.kernels.fuse import fuse
+from tvm_neuron.codegen.kernels.leaky_relu import use_maxima
 from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operands
 from tvm_neuron.codegen.kernels.pack import pack_depth
 from tvm_neuron.codegen.kernels.pack_columns import pack_columns
@@ -104,7 +105,7 @@ def make_kernels(
 
 
 def _simplified(kernel: Kernel) -> Kernel:
-    return simplify_truths(use_functions(fold_scale(keep_bits(kernel))))
+    return simplify_truths(use_maxima(use_functions(fold_scale(keep_bits(kernel)))))
 
 
 def _give_dimensions(graph: Graph) -> None:
