@@ -7,7 +7,7 @@ from tvm_neuron.codegen.emit.diagonals import diagonals_bytes, masks_bytes
 from tvm_neuron.codegen.emit.emitter import partition_firsts
 from tvm_neuron.codegen.emit.positions import is_vector, zone_bytes
 from tvm_neuron.codegen.emit.scale_group import scaled_bytes
-from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS, scratch_bytes
+from tvm_neuron.codegen.emit.vector import reduced_bytes, scratch_bytes
 from tvm_neuron.codegen.emit.vectors import LEAST_COLUMNS, columns_of
 from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
@@ -51,9 +51,8 @@ def divide(
     """
     columns, in_turns = _vectors(kernels, partition_of, device)
     vectors = aligned(4 * columns * (2 if in_turns else 1))
-    reduced = 2 * 4 * MAX_TILE_ELEMS
     sizes = [
-        vectors, resident_bytes, scratch_bytes(kernels, device), reduced, zone_bytes(kernels),
+        vectors, resident_bytes, scratch_bytes(kernels, device), reduced_bytes(kernels), zone_bytes(kernels),
         masks_bytes(kernels, device), diagonals_bytes(kernels, device), scaled_bytes(kernels),
     ]  # fmt: skip
     starts = [sum(sizes[:i]) for i in range(len(sizes) + 1)]

@@ -33,6 +33,16 @@ def scratch_bytes(kernels: Iterable[Kernel], device: Device) -> int:
     return max(2 * 4 * MAX_TILE_ELEMS, *taken, 0)
 
 
+def reduced_bytes(kernels: Iterable[Kernel]) -> int:
+    """Bytes of each partition for what two tiles of reductions leave to the arithmetic behind, or to a last step."""
+    return 2 * 4 * MAX_TILE_ELEMS if any(_keeps_reduced(kernel) for kernel in kernels) else 0
+
+
+def _keeps_reduced(kernel: Kernel) -> bool:
+    """Whether it reduces to something else than its output: to values for its arithmetic, or to parts of one value."""
+    return isinstance(kernel.root, Reduction) and (kernel.expr is not ROOT or not kernel.free)
+
+
 def scratch_limit(device: Device) -> int:
     """What temporaries may take of the bytes of each partition."""
     return device.sbuf_bytes_per_partition * 2 // 5
@@ -123,6 +133,10 @@ def _emit_reduction(
     shape_of = Squeeze([replace(source, dims=source.dims[:free]), *end.patterns])
     source = replace(source, dims=shape_of.dims(source.dims[:free]) + source.dims[free:])
     axes, counts = len(root.axes), [spans[axis].size for axis in kernel.free]
+    if not _keeps_reduced(kernel):
+        result = shape_of(end.out)
+        emitter.builder.emit(TensorReduce(result=result, source=source, op=root.combine, axes=axes))
+        return
     parts = [] if kernel.free else _parts(source, axes)
     slot = Scratch(emitter.builder.reduced, aligned(4 * prod(counts)) + aligned(4 * len(parts)), loops)
     if kernel.expr is ROOT:
