@@ -1,9 +1,12 @@
 """place: no two buffers that live at one step share a byte, and little is wasted."""
 
+import random
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tvm_neuron.allocation.place import Buffer, peak_bytes, place
+from tvm_neuron.allocation.place import ORDERS, REPAIRS, Buffer, peak_bytes, place
 
 BUFFERS = st.lists(
     st.tuples(st.integers(1, 40), st.integers(0, 12), st.integers(0, 6)), min_size=1, max_size=24
@@ -54,3 +57,48 @@ def test_what_found_no_room_in_any_order_is_placed_first() -> None:
     offsets, failed = place(buffers, capacity=peak_bytes(buffers))
     assert failed is None
     assert len(offsets) == len(buffers)
+
+
+def in_turn(buffers: list[Buffer], capacity: int) -> tuple[dict[object, int], Buffer | None]:
+    """Each at the lowest byte from which on all of its bytes are free."""
+    offsets: dict[object, int] = {}
+    for buffer in buffers:
+        taken = {
+            at for b in buffers if b.name in offsets and b.overlaps(buffer)
+            for at in range(offsets[b.name], offsets[b.name] + b.size)
+        }  # fmt: skip
+        at = next(at for at in range(capacity + 1) if taken.isdisjoint(range(at, min(at + buffer.size, capacity + 1))))
+        if at + buffer.size > capacity:
+            return offsets, buffer
+        offsets[buffer.name] = at
+    return offsets, None
+
+
+def from_the_start(buffers: list[Buffer], capacity: int) -> tuple[dict[object, int], Buffer | None]:
+    """What `place` promises, with all buffers placed anew for each that is put first."""
+    first, *others = [in_turn(sorted(buffers, key=key), capacity) for key in ORDERS]
+    for found in (first, *others):
+        if found[1] is None:
+            return found
+    for key in ORDERS:
+        order = sorted(buffers, key=key)
+        for _ in range(1 + REPAIRS):
+            offsets, failed = in_turn(order, capacity)
+            if failed is None:
+                return offsets, None
+            order.remove(failed)
+            order.insert(0, failed)
+    return first
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_put_first_leaves_all_where_placing_them_anew_would(seed: int) -> None:
+    rng = random.Random(seed)
+    repaired = 0
+    for _ in range(250):
+        rows = [(rng.randint(1, 6), rng.randint(0, 12), rng.randint(0, 6)) for _ in range(rng.randint(6, 14))]
+        buffers = [Buffer(i, size, first, first + length) for i, (size, first, length) in enumerate(rows)]
+        capacity = peak_bytes(buffers) + rng.randint(-1, 0)
+        assert place(buffers, capacity) == from_the_start(buffers, capacity)
+        repaired += capacity >= peak_bytes(buffers) and in_turn(sorted(buffers, key=ORDERS[0]), capacity)[1] is not None
+    assert repaired > 10

@@ -8,7 +8,7 @@ import pytest
 
 from tests.codegen.graphs import graph_of
 from tests.stages.networks import residual_network
-from tvm_neuron.allocation.memory_plan import MemoryPlan, plan_memory
+from tvm_neuron.allocation.memory_plan import MemoryPlan, plan_memory, plan_within
 from tvm_neuron.allocation.regions import whole_rows
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.simplify import make_kernels
@@ -80,6 +80,17 @@ def test_what_one_kernel_uses_lies_apart(capacity: int) -> None:
         assert all(low >= BASE and high <= BASE + capacity * KIB for low, high in used.values())
         for one, two in itertools.combinations(used.values(), 2):
             assert one[1] <= two[0] or two[1] <= one[0]
+
+
+def test_a_plan_is_given_up_that_spills_more_than_it_may() -> None:
+    kernels, made = plan(8 * KIB)
+    outside = {tensor for tensor in made.in_dram if tensor.kind != "temp"}
+    arguments = kernels, made.partition_of, made.dtypes, outside, BASE, 8 * KIB, 5
+    assert made.spilled_bytes > 0
+    allowed = plan_within(*arguments, most_spilled_bytes=made.spilled_bytes)
+    assert allowed is not None
+    assert (allowed.in_dram, allowed.offsets) == (made.in_dram, made.offsets)
+    assert plan_within(*arguments, most_spilled_bytes=made.spilled_bytes - 1) is None
 
 
 def test_no_room_at_all_is_refused_with_the_operator() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 
 from tvm_neuron.allocation.buffers import buffers_of, extents, life_of
 from tvm_neuron.allocation.in_place import in_place
@@ -108,10 +109,23 @@ def plan_memory(
     Raises:
         CompileError: a single kernel needs more SBUF than there is, however it is cut.
     """
+    found = plan_within(kernels, partition_of, dtypes, in_dram, base, capacity, strip_share)
+    assert found is not None
+    return found
+
+
+def plan_within(
+    kernels: list[Kernel], partition_of: dict[Tensor, int], dtypes: dict[Tensor, str], in_dram: set[Tensor],
+    base: int, capacity: int, strip_share: int, most_spilled_bytes: float = inf,
+) -> MemoryPlan | None:  # fmt: skip
+    """The same; None as soon as more than so many bytes of each partition are spilled."""
     plan = MemoryPlan(partition_of, dtypes, set(in_dram), base=base)
-    while (failed := _place(kernels, plan, capacity, strip_share)) is not None:
+    while plan.spilled_bytes <= most_spilled_bytes:
+        failed = _place(kernels, plan, capacity, strip_share)
+        if failed is None:
+            return plan
         plan.in_dram.add(_victim(*failed, capacity))
-    return plan
+    return None
 
 
 def plan_without_spills(

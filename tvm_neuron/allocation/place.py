@@ -1,8 +1,9 @@
 """place: byte offsets for buffers with lifetimes, each at the lowest place free while it lives."""
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from itertools import accumulate
 
 
@@ -20,68 +21,118 @@ class Buffer:
         return self.first <= other.last and other.first <= self.last
 
 
-def place(buffers: Iterable[Buffer], capacity: int) -> tuple[dict[object, int], Buffer | None]:
-    """Offsets by name, and the first buffer that found no room (None if all did).
-
-    Buffers are placed largest first; where gaps keep one out, longest-lived first, then in the order of time.
-    """
-    every = list(buffers)
-    first_try = None
-    for key in _ORDERS:
-        offsets, failed = _place_in_order(sorted(every, key=key), capacity)
-        if failed is None:
-            return offsets, None
-        first_try = first_try or (offsets, failed)
-    assert first_try is not None
-    return _repaired(every, capacity) or first_try
-
-
-_ORDERS: tuple[Callable[[Buffer], tuple[int, int]], ...] = (
+ORDERS: tuple[Callable[[Buffer], tuple[int, int]], ...] = (
     lambda b: (-b.size, b.first),
     lambda b: (b.first - b.last, -b.size),
     lambda b: (-b.size * (b.last - b.first + 1), b.first),
     lambda b: (b.first, -b.size),
 )
+REPAIRS = 11  # of an order: each puts another buffer first
 
 
-_REPAIRS = 12  # of an order, each as quick as placing in it
-_STEPS = 32  # of a bucket: what may overlap a buffer is looked for in the buckets of its steps alone
+def place(buffers: Iterable[Buffer], capacity: int) -> tuple[dict[object, int], Buffer | None]:
+    """Offsets by name, and the first buffer that found no room (None if all did).
 
-
-def _repaired(every: list[Buffer], capacity: int) -> tuple[dict[object, int], None] | None:
-    """Offsets found by placing what found no room first of all, a few times; None if something never does."""
-    if peak_bytes(every) > capacity:
-        return None
-    for key in _ORDERS:
-        order = sorted(every, key=key)
-        for _ in range(_REPAIRS):
-            offsets, failed = _place_in_order(order, capacity)
+    Buffers are placed largest first; where gaps keep one out, longest-lived first, then in the order of time. At last,
+    what finds no room in one of these orders is placed first of all, a few times.
+    """
+    every = list(buffers)
+    beside = _beside(every)
+    may_fit = peak_bytes(every) <= capacity
+    tries = []
+    for key in ORDERS if may_fit else ORDERS[:1]:
+        order = _Order(every, beside, capacity, sorted(range(len(every)), key=lambda n: key(every[n])))
+        failed = order.run()
+        if failed is None:
+            return order.offsets(), None
+        tries.append((order, failed))
+    first_try = tries[0][0].offsets(), every[tries[0][1]]
+    for order, failed in tries if may_fit else ():
+        for _ in range(REPAIRS):
+            order.put_first(failed)
+            failed = order.run()
             if failed is None:
-                return offsets, None
-            order.remove(failed)
-            order.insert(0, failed)
-    return None
+                return order.offsets(), None
+    return first_try
 
 
-def _place_in_order(buffers: Iterable[Buffer], capacity: int) -> tuple[dict[object, int], Buffer | None]:
-    """Each buffer at the lowest place that is free while it lives."""
-    offsets: dict[object, int] = {}
-    buckets: defaultdict[int, list[tuple[Buffer, int]]] = defaultdict(list)
-    for buffer in buffers:
-        here = [buckets[at] for at in range(buffer.first // _STEPS, buffer.last // _STEPS + 1)]
-        # what lies in several buckets comes several times, which does not matter
-        taken = sorted((at, at + other.size) for placed in here for other, at in placed if other.overlaps(buffer))
-        offset = 0
-        for start, end in taken:
-            if start - offset >= buffer.size:
+class _Order:
+    """Buffers, by number, placed one after the other; what was put first since moves only those that it must."""
+
+    def __init__(self, every: Sequence[Buffer], beside: Sequence[Sequence[int]], capacity: int, order: list[int]):
+        self.every, self.beside, self.capacity = every, beside, capacity
+        self.rank = {number: rank for rank, number in enumerate(order)}
+        self.coming = iter(order)
+        self.first_rank = 0
+        self.taken: dict[int, tuple[int, int]] = {}  # from where to where, by number
+        self.moved: set[int] = set()  # whose place may be another one now
+        self.heap: list[tuple[int, int]] = []  # their ranks and numbers
+
+    def offsets(self) -> dict[object, int]:
+        """By name, of those that have found room."""
+        return {self.every[number].name: start for number, (start, _) in self.taken.items()}
+
+    def run(self) -> int | None:
+        """Places those that have no place, or may have another one; the first that finds no room, or None."""
+        while self.heap:
+            _, number = heappop(self.heap)
+            self.moved.discard(number)
+            start = self._lowest(number)
+            if start != self.taken[number][0]:
+                if start + self.every[number].size > self.capacity:
+                    return number
+                self._put(number, start)
+        for number in self.coming:
+            start = self._lowest(number)
+            end = start + self.every[number].size
+            if end > self.capacity:
+                return number
+            self.taken[number] = start, end
+        return None
+
+    def put_first(self, number: int) -> None:
+        """Places a buffer before all others."""
+        self.first_rank -= 1
+        self.rank[number] = self.first_rank
+        self._put(number, 0)
+
+    def _put(self, number: int, start: int) -> None:
+        """At a place that it did not have before: what lies there moves, and what may now lie lower."""
+        end, rank, ranks, taken = start + self.every[number].size, self.rank[number], self.rank, self.taken
+        left = taken[number][0] if number in taken else self.capacity
+        taken[number] = start, end
+        for other in self.beside[number]:
+            if other in taken and ranks[other] > rank and other not in self.moved:
+                low, high = taken[other]
+                if (low < end and start < high) or left < high:
+                    self.moved.add(other)
+                    heappush(self.heap, (ranks[other], other))
+
+    def _lowest(self, number: int) -> int:
+        """The lowest place that is free beside those placed before it."""
+        rank, size, ranks, taken = self.rank[number], self.every[number].size, self.rank, self.taken
+        before = [taken[other] for other in self.beside[number] if other in taken and ranks[other] < rank]
+        before.sort()
+        lowest = 0
+        for start, end in before:
+            if start - lowest >= size:
                 break
-            offset = max(offset, end)
-        if offset + buffer.size > capacity:
-            return offsets, buffer
-        offsets[buffer.name] = offset
-        for placed in here:
-            placed.append((buffer, offset))
-    return offsets, None
+            lowest = max(lowest, end)
+        return lowest
+
+
+def _beside(buffers: Sequence[Buffer]) -> list[list[int]]:
+    """For each buffer the numbers of those that are alive at one of its steps."""
+    found: list[list[int]] = [[] for _ in buffers]
+    alive: list[int] = []
+    for number in sorted(range(len(buffers)), key=lambda n: buffers[n].first):
+        first = buffers[number].first
+        alive = [other for other in alive if buffers[other].last >= first]
+        for other in alive:
+            found[other].append(number)
+        found[number] += alive
+        alive.append(number)
+    return found
 
 
 def peak_bytes(buffers: Iterable[Buffer]) -> int:

@@ -11,7 +11,7 @@ from tvm_neuron.codegen.overlap.amid_weights import run_amid_weights
 from tvm_neuron.codegen.overlap.arriving import start_as_it_arrives
 from tvm_neuron.codegen.overlap.finish import finish_early
 from tvm_neuron.codegen.overlap.overlap import overlap_batch
-from tvm_neuron.codegen.residents import Room, check_all_stay, place_stage
+from tvm_neuron.codegen.residents import Room, check_all_stay, place_stage, place_within
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.sync import synchronise
 from tvm_neuron.codegen.tiles.less_waiting import with_less_waiting
@@ -88,10 +88,8 @@ def _placed(stage: Stage, device: Device, keep_weights: bool) -> tuple[Stage, Ro
         return tiled, room
     for contractions in range(_MOST_ARRIVING, 0, -1):
         started = start_as_it_arrives(tiled, device, contractions)
-        found = place_stage(started, device, keep_weights)
-        if found.plan.spilled_bytes <= room.plan.spilled_bytes and (
-            found.plan.extent_bytes <= _MORE_ARRIVING * room.plan.extent_bytes
-        ):
+        found = place_within(started, device, room.plan.spilled_bytes)
+        if found is not None and found.plan.extent_bytes <= _MORE_ARRIVING * room.plan.extent_bytes:
             return started, found
     return tiled, room
 
@@ -132,8 +130,8 @@ def _in_good_order(stage: Stage, room: Room, untiled: Sequence[Kernel], device: 
         alive = usage(kernels, stage.partition_of, stage.dtypes, stage.in_dram()).alive
         if max(alive) <= _FULL * room.zones.tensors_bytes:
             other = replace(stage, kernels=kernels)
-            its = place_stage(other, device, keep_weights=False)
-            if its.plan.spilled_bytes <= room.plan.spilled_bytes:
+            its = place_within(other, device, room.plan.spilled_bytes)
+            if its is not None:
                 return other, its
     return stage, room
 

@@ -5,10 +5,10 @@ on their way to the PE array; else a ring is, and those stay that are needed fir
 """
 
 from dataclasses import dataclass, field, replace
-from math import prod
+from math import inf, prod
 
 from tvm_neuron.allocation.layouts import aligned
-from tvm_neuron.allocation.memory_plan import MemoryPlan, plan_memory, plan_without_spills
+from tvm_neuron.allocation.memory_plan import MemoryPlan, plan_within, plan_without_spills
 from tvm_neuron.codegen.emit.contraction import kept_bytes
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.zones import Zones, divide
@@ -49,7 +49,9 @@ def place_stage(stage: Stage, device: Device, keep_weights: bool) -> Room:
     Raises:
         CompileError: a kernel does not fit, even without weights that stay.
     """
-    streaming = _with_sizes(_streaming_room(stage, device), stage, device)
+    streaming = _streaming_room(stage, device)
+    assert streaming is not None
+    streaming = _with_sizes(streaming, stage, device)
     sizes = streaming.sizes
     if not keep_weights or not sizes:
         return streaming
@@ -62,6 +64,16 @@ def place_stage(stage: Stage, device: Device, keep_weights: bool) -> Room:
         found = _if_fits(stage, device, _fill(sizes, budget), sizes, streaming)
         low, high, best = (budget, high, found) if found else (low, budget, best)
     return best
+
+
+def place_within(stage: Stage, device: Device, most_spilled_bytes: int) -> Room | None:
+    """The room of a stage whose weights come in every run; None if more bytes of each partition are spilled for it.
+
+    Raises:
+        CompileError: a kernel does not fit.
+    """
+    found = _streaming_room(stage, device, most_spilled_bytes)
+    return found and _with_sizes(found, stage, device)
 
 
 def place_whole(stage: Stage, device: Device) -> Room | None:
@@ -85,25 +97,24 @@ def _with_sizes(room: Room, stage: Stage, device: Device) -> Room:
     return replace(room, sizes=sizes)
 
 
-def _streaming_room(stage: Stage, device: Device) -> Room:
-    """With as much room for weights on their way as leaves the most tensors in SBUF."""
+def _streaming_room(stage: Stage, device: Device, most_spilled_bytes: float = inf) -> Room | None:
+    """With as much room for weights on their way as leaves the most tensors in SBUF; None if that is too few."""
     tiles = max((_tile_bytes(kernel, device) for kernel in stage.kernels), default=0)
     rings = [aligned(device.sbuf_bytes_per_partition // share) for share in _LESS_FOR_WEIGHTS]
     best: Room | None = None
     refusal: CompileError | None = None
     for ring in (stage.tuning.weights_bytes(device), *(ring for ring in rings if ring >= tiles)):
         try:
-            found = _room(stage, device, {}, {}, ring)
+            found = _room(stage, device, {}, {}, ring, most_spilled_bytes)
         except CompileError as error:  # a kernel needs more room for tensors, which less for weights may give it
             refusal = refusal or error
             continue
-        if best is None or found.plan.spilled_bytes < best.plan.spilled_bytes:
-            best = found
-        if not best.plan.spilled_bytes:
-            return best
+        if found is not None:
+            best, most_spilled_bytes = found, found.plan.spilled_bytes - 1
+        if most_spilled_bytes < 0:
+            break
     if best is None and refusal is not None:
         raise refusal
-    assert best is not None
     return best
 
 
@@ -158,13 +169,17 @@ def _if_fits(
         room = _room(stage, device, sizes, kept, ring)
     except CompileError:  # some kernel can't be cut as small as would be needed
         return None
-    return room if room.spilled <= streaming.spilled else None
+    return room if room and room.spilled <= streaming.spilled else None
 
 
-def _room(stage: Stage, device: Device, sizes: dict[Kernel, int], kept: dict[Kernel, int], ring: int) -> Room:
+def _room(
+    stage: Stage, device: Device, sizes: dict[Kernel, int], kept: dict[Kernel, int], ring: int,
+    most_spilled_bytes: float = inf,
+) -> Room | None:  # fmt: skip
+    """With so much for the weights that stay and for those on their way; None if too much is spilled for it."""
     zones = divide(stage.kernels, stage.partition_of, device, sum(kept.values()), ring)
-    plan = plan_memory(
+    plan = plan_within(
         stage.kernels, stage.partition_of, stage.dtypes, stage.in_dram(), zones.tensors_at, zones.tensors_bytes,
-        stage.tuning.strip_share,
+        stage.tuning.strip_share, most_spilled_bytes,
     )  # fmt: skip
-    return Room(zones, plan, sizes, kept)
+    return Room(zones, plan, sizes, kept) if plan else None
