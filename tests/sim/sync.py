@@ -25,12 +25,11 @@ def drop_waits(program: Program, mnemonic: str, origin: int, queue: str) -> Prog
     return program.with_body(_map(program.body, change))
 
 
-def drop_some_waits(program: Program, random: Random) -> Program:
-    """The program with some of its waits, at random."""
+def drop_some_waits(program: Program, random: Random, kept: float = 0.9) -> Program:
+    """The program with that share of its waits, at random."""
 
     def change(instruction: Instruction) -> Instruction:
-        kept = tuple(wait for wait in instruction.waits if random.random() < 0.9)
-        return instruction.replace(waits=kept)
+        return instruction.replace(waits=tuple(wait for wait in instruction.waits if random.random() < kept))
 
     return program.with_body(_map(program.body, change))
 

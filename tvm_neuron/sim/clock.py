@@ -3,15 +3,17 @@
 Rules:
 * A compute engine takes its instructions in order. One starts when the engine is free and its waits are satisfied,
   keeps the engine for its busy time, and is complete, so that its counter advances, its latency later. The latency
-  overlaps the engine's next instruction, unless that reads what this one wrote: it must find the result (neuroncore.md,
-  instruction costs: "about 100 when instructions depend on each other").
+  overlaps the engine's next instruction, unless that reads what this one wrote: it must find the result (AWS's
+  documentation: about 100 cycles when instructions depend on each other).
+* Vector (POOL) and Scalar (ACT) don't access PSUM at the same time (AWS's documentation of the v2 core, taken for all):
+  who could begin first has it for its busy time, ACT where both could.
 * A DMA transfer is ready when the one before it in its queue was ready and its waits are satisfied. After the start
   latency it takes its turn at the DMA engines and the DRAM, which all queues share: first come, first served by ready
   time, the lower queue first where those are equal. It is complete when its turn is over.
 
-The order needs no heap. Compute queues run until they wait for something not known yet. When all do, every transfer
-still unknown waits, directly or not, for one of those whose ready time is known, so it gets ready after the earliest
-of them: that one is next.
+The order needs no heap. Compute queues run until they wait for something not known yet, or for PSUM, where the other
+queue might ask for it earlier. When all do, whatever is still unknown waits, directly or not, for a transfer or an
+access to PSUM that is known to be ready, so it gets ready after the earliest of these: that one is next.
 """
 
 from dataclasses import dataclass
@@ -21,7 +23,7 @@ from numpy.typing import NDArray
 
 from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import Device
-from tvm_neuron.isa import QUEUES, Cost
+from tvm_neuron.isa import QUEUES, Cost, Instruction, Tile
 from tvm_neuron.program import Program
 from tvm_neuron.program.dynamic import Dynamic, who
 from tvm_neuron.sim.dependence import dependent
@@ -33,6 +35,7 @@ _COMPUTE = tuple(code for code, queue in enumerate(QUEUES) if not queue.startswi
 _DMA = tuple(code for code in range(len(QUEUES)) if code not in _COMPUTE)
 # In a queue's list of stalls: held up by the DRAM's being busy, or by its own earlier result.
 BUS, OWN = len(QUEUES), len(QUEUES) + 1
+_SHARES_PSUM = {QUEUES.index("act"): QUEUES.index("pool"), QUEUES.index("pool"): QUEUES.index("act")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ def run_clock(program: Program, device: Device, dynamic: Dynamic, costs: list[Co
     while True:
         while sum(state.run_compute(queue) for queue in _COMPUTE):
             pass
-        if not state.run_transfer():
+        if not state.run_earliest():
             break
     return state.result()
 
@@ -76,6 +79,12 @@ def _durations(cycles: list[int], hz: list[int], most: int) -> NDArray[np.int64]
     if max(found, default=0) > most:
         raise ProgramError(f"an instruction takes {max(found)} ps; at most {most} can be counted in this program")
     return np.array(found, np.int64)
+
+
+def _accesses_psum(instruction: Instruction) -> bool:
+    """Whether it is one of the instructions of which only one accesses PSUM at a time."""
+    is_one = QUEUES.index(instruction.queue) in _SHARES_PSUM
+    return is_one and any(isinstance(tile, Tile) and tile.space == "psum" for *_, tile in instruction.tiles())
 
 
 class _State:
@@ -100,18 +109,26 @@ class _State:
         self.starts: list[list[int]] = [[] for _ in QUEUES]
         self.done: list[list[int]] = [[] for _ in QUEUES]  # completion times
         self.free = [0] * len(QUEUES)  # when a queue's engine is free; of a DMA queue, when its last one was ready
-        self.bus_free = 0
+        self.bus_free = self.psum_free = 0
+        in_psum = np.array([_accesses_psum(instruction) for instruction in dynamic.statics], np.bool_)
+        self.in_psum: list[list[bool]] = [in_psum[number[rows]].tolist() for rows in self.rows]
+        self.asked: dict[int, int] = {}  # queues that stand still for PSUM, and when they could begin
         self.stalls = [[0] * (len(QUEUES) + 2) for _ in QUEUES]
 
-    def run_compute(self, queue: int) -> bool:
-        """Runs a compute queue until it waits for something not known yet; whether it ran anything."""
+    def run_compute(self, queue: int, has_psum: bool = False) -> bool:
+        """Runs a compute queue until it waits for something not known yet, or for PSUM; whether it ran anything.
+
+        It `has_psum` if it is known to be the first that asks for it.
+        """
         starts, completed, free = self.starts[queue], self.done[queue], self.free[queue]
-        busy, latency, waits, needs_own = (
+        busy, latency, waits, needs_own, in_psum = (
             self.busy[queue],
             self.latency[queue],
             self.waits[queue],
             self.needs_own[queue],
+            self.in_psum[queue],
         )
+        before_other = self._first_in_psum(queue)
         done, stalls = self.done, self.stalls[queue]
         before = at = len(starts)
         end = len(busy)
@@ -126,6 +143,15 @@ class _State:
                 if times[count - 1] > start:
                     start, why = times[count - 1], other
             else:
+                if in_psum[at]:
+                    if start > before_other and not has_psum:
+                        self.asked[queue] = start
+                        break
+                    has_psum = False
+                    self.asked.pop(queue, None)
+                    if self.psum_free > start:
+                        start, why = self.psum_free, _SHARES_PSUM[queue]
+                    self.psum_free = start + busy[at]
                 if why >= 0:
                     stalls[why] += start - free
                 starts.append(start)
@@ -137,8 +163,15 @@ class _State:
         self.free[queue] = free
         return at > before
 
-    def run_transfer(self) -> bool:
-        """Runs the transfer that is ready first; False when there is none left.
+    def _first_in_psum(self, queue: int) -> int:
+        """Until when the queue has PSUM without waiting to see whether the other one that shares it asks earlier."""
+        other = _SHARES_PSUM.get(queue, -1)
+        if other < 0 or len(self.starts[other]) == len(self.busy[other]):
+            return _MOST_PS
+        return self.asked.get(other, self.free[other]) - (queue > other)
+
+    def run_earliest(self) -> bool:
+        """Runs the transfer, or the access to PSUM, that is ready first; False when there is none left.
 
         Raises:
             ProgramError: something is left, but all of it waits.
@@ -148,6 +181,9 @@ class _State:
             ready, why = self._ready(queue)
             if ready >= 0 and (best < 0 or ready < best_ready):
                 best, best_ready, best_why = queue, ready, why
+        asks = min(self.asked, key=lambda queue: (self.asked[queue], queue), default=-1)
+        if asks >= 0 and (best < 0 or self.asked[asks] <= best_ready):
+            return self.run_compute(asks, has_psum=True)
         if best < 0:
             self._check_over()
             return False
