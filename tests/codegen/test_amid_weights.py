@@ -18,11 +18,11 @@ from tvm_neuron.schedule.kernel import Contraction
 from tvm_neuron.schedule.rule import load_rules
 
 
-def _detector(deep: int, size: int = 28) -> onnx.ModelProto:
-    """A head of two layers after the first one; then layers of `deep` channels and more, and their head."""
+def detector(deep: int, size: int = 28, wide: int = 64) -> onnx.ModelProto:
+    """A head after the first layer, with one of `wide` channels; then layers of `deep` channels and more, their head."""
     rng = np.random.default_rng(deep)
     shapes = {
-        "first": (128, 128, 3, 3), "head": (64, 128, 3, 3), "boxes": (8, 64, 1, 1), "down": (deep, 128, 3, 3),
+        "first": (128, 128, 3, 3), "head": (wide, 128, 3, 3), "boxes": (8, wide, 1, 1), "down": (deep, 128, 3, 3),
         "deep": (2 * deep, deep, 3, 3), "last": (8, 2 * deep, 1, 1),
     }  # fmt: skip
     weights = {
@@ -51,20 +51,20 @@ def _order(model: onnx.ModelProto) -> list[str]:
 
 
 def test_a_head_comes_amid_layers_that_wait_for_their_weights() -> None:
-    assert _order(_detector(512)) == ["first", "down", "deep", "head", "boxes", "last"]
+    assert _order(detector(512)) == ["first", "down", "deep", "head", "boxes", "last"]
 
 
 def test_a_head_keeps_its_place_where_weights_are_there_in_time() -> None:
-    assert _order(_detector(64)) == ["first", "head", "boxes", "down", "deep", "last"]
+    assert _order(detector(64)) == ["first", "head", "boxes", "down", "deep", "last"]
 
 
 def test_a_head_keeps_its_place_where_what_it_reads_takes_much_memory() -> None:
-    assert _order(_detector(512, size=112)) == ["first", "head", "boxes", "down", "deep", "last"]
+    assert _order(detector(512, size=112)) == ["first", "head", "boxes", "down", "deep", "last"]
 
 
 @pytest.mark.parametrize("mode", ["nest", "strict"])
 def test_outputs_are_the_same(mode: str) -> None:
-    model = _detector(512)
+    model = detector(512)
     case = Case(model, random_inputs(model))
     found = run(compile_model(model, "neuron/inf1"), case.inputs, mode)
     for name, exact in case.exact.items():

@@ -1,12 +1,13 @@
 """compile_stage: the list of steps from the kernels of one core to its NEFF."""
 
-from collections.abc import Sequence
+from collections.abc import Set
 from dataclasses import replace
 
 from tvm_neuron.codegen.emit.builder import Builder
 from tvm_neuron.codegen.emit_stage import emit_stage
 from tvm_neuron.codegen.hold_back import hold_back
 from tvm_neuron.codegen.options import BuildOptions
+from tvm_neuron.codegen.overlap.amid_parts import run_amid_parts
 from tvm_neuron.codegen.overlap.amid_weights import run_amid_weights
 from tvm_neuron.codegen.overlap.arriving import start_as_it_arrives
 from tvm_neuron.codegen.overlap.finish import finish_early
@@ -114,14 +115,23 @@ def _in_tiles(stage: Stage, device: Device) -> tuple[Stage, Room]:
         found.append((tiled, place_stage(tiled, device, keep_weights=False)))
     # What goes out to DRAM comes back, too; weights only come once more.
     best = min(found, key=lambda pair: 2 * pair[1].plan.spilled_bytes + _lacking_bytes(pair[0], pair[1], device))
-    return _in_good_order(*best, stage.kernels, device)
+    tiles = set(best[0].kernels) - set(stage.kernels)
+    tiled, room = _amid_parts(*best, device) if tiles else best
+    return _in_good_order(tiled, room, frozenset(tiled.kernels) - tiles, device)
 
 
-def _in_good_order(stage: Stage, room: Room, untiled: Sequence[Kernel], device: Device) -> tuple[Stage, Room]:
+def _amid_parts(stage: Stage, room: Room, device: Device) -> tuple[Stage, Room]:
+    """With tiles of heads amid parts of layers that wait for weights, if all tensors find their room then too."""
+    other = run_amid_parts(stage, device)
+    its = place_within(other, device, room.plan.spilled_bytes) if other is not stage else None
+    return (stage, room) if its is None else (other, its)
+
+
+def _in_good_order(stage: Stage, room: Room, untiled: Set[Kernel], device: Device) -> tuple[Stage, Room]:
     """With the kernels of tiles in an order in which engines wait less, if all tensors find their room then too."""
     now = usage(stage.kernels, stage.partition_of, stage.dtypes, stage.in_dram())
     ring = device.sbuf_bytes_per_partition - room.zones.tensors_at - room.zones.tensors_bytes
-    groups = reorderable(stage.kernels, frozenset(untiled), stage.partition_of, ring)
+    groups = reorderable(stage.kernels, untiled, stage.partition_of, ring)
     for share in _ORDERED_TO:
         most = int(share * room.zones.tensors_bytes)
         kernels = reordered(stage.kernels, groups, now, most, device)

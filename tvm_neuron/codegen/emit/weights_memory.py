@@ -4,7 +4,8 @@ Weights are asked for in the order of need, each as soon as its place is free: w
 long before comes that long before its use.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
 
 from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.memory_plan import MemoryPlan
@@ -59,6 +60,15 @@ class WeightsMemory(Holder):
         for first, end, _ in self._pieces:
             found = _without(found, first, end)
         self._pieces = sorted([*self._pieces, *found])
+
+    def find(self, key: Hashable) -> Any:
+        """What still lies there under the key, or None; as it is in use again, others are to take its place last."""
+        found = super().find(key)
+        if found is not None:
+            first, end, _ = self._held[key]
+            if end <= self.end:
+                self._set(first, end, self._given)
+        return found
 
     def take(self, size: int, until: int = 0) -> int:
         """Byte offset of `size` bytes, which no tensor takes up to step `until`."""

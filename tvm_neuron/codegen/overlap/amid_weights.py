@@ -26,7 +26,7 @@ def run_amid_weights(stage: Stage, device: Device) -> list[Kernel]:
     last = max((n for n, kernel in enumerate(kernels) if isinstance(kernel.root, Contraction)), default=0)
     waits = [load_ps(kernel, device) - work_of(kernel, device)["pe"] for kernel in kernels[: last + 1]]
     ahead = stage.tuning.weights_bytes(device) * device.partitions * 10**12 // device.dram_bytes_per_second
-    moved = _moved(_heads(kernels[: last + 1]), waits, ahead, stage, device)
+    moved = _moved(heads_of(kernels[: last + 1]), waits, ahead, stage, device)
     found: list[Kernel] = []
     pending: deque[int] = deque()
     passed = -ahead
@@ -42,7 +42,7 @@ def run_amid_weights(stage: Stage, device: Device) -> list[Kernel]:
     return found
 
 
-def _heads(kernels: Sequence[Kernel]) -> list[list[int]]:
+def heads_of(kernels: Sequence[Kernel]) -> list[list[int]]:
     """Numbers of the kernels without which the last one can run; together those that read what others of them make."""
     needed = {kernels[-1].out, *kernels[-1].sources()} if kernels else set()
     numbers: list[int] = []
