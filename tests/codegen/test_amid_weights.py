@@ -19,7 +19,7 @@ from tvm_neuron.schedule.rule import load_rules
 
 
 def detector(deep: int, size: int = 28, wide: int = 64) -> onnx.ModelProto:
-    """A head after the first layer, with one of `wide` channels; then layers of `deep` channels and more, their head."""
+    """A head of `wide` channels after the first layer; then layers of `deep` channels and more, and their head."""
     rng = np.random.default_rng(deep)
     shapes = {
         "first": (128, 128, 3, 3), "head": (wide, 128, 3, 3), "boxes": (8, wide, 1, 1), "down": (deep, 128, 3, 3),
