@@ -85,7 +85,7 @@ def _placed(stage: Stage, device: Device, keep_weights: bool) -> tuple[Stage, Ro
         return overlapping
     stage = with_less_waiting(stage, device)
     tiled, room = _in_tiles(stage, device)
-    if tiled.spilled or len(tiled.kernels) > len(stage.kernels):
+    if tiled.spilled > stage.spilled or len(tiled.kernels) > len(stage.kernels):
         return tiled, room
     for contractions in range(_MOST_ARRIVING, 0, -1):
         started = start_as_it_arrives(tiled, device, contractions)
@@ -109,7 +109,7 @@ def _in_tiles(stage: Stage, device: Device) -> tuple[Stage, Room]:
         is_enough = share < 1 or len(tiled.kernels) == len(stage.kernels) or not _lacking_bytes(*found[-1], device)
         if is_enough and found[-1][1].plan.in_dram == tiled.in_dram():
             break
-    less = with_less_for_weights(stage, device) if found[-1][0].spilled else None
+    less = with_less_for_weights(stage, device) if found[-1][0].spilled > stage.spilled else None
     if less is not None:
         tiled = tile_stage(less, device)
         found.append((tiled, place_stage(tiled, device, keep_weights=False)))

@@ -45,7 +45,7 @@ def tile_stage(stage: Stage, device: Device, share: float = 1.0) -> Stage:
     tiling.run()
     return replace(
         stage, kernels=tiling.kernels, partition_of=tiling.partition_of, dtypes=tiling.dtypes,
-        spilled=frozenset(tiling.spilled),
+        spilled=stage.spilled | tiling.spilled,
     )  # fmt: skip
 
 
