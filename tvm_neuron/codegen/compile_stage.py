@@ -16,9 +16,9 @@ from tvm_neuron.codegen.residents import Room, check_all_stay, place_stage, plac
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.sync import synchronise
 from tvm_neuron.codegen.tiles.less_waiting import with_less_waiting
-from tvm_neuron.codegen.tiles.reorder import reorderable, reordered
+from tvm_neuron.codegen.tiles.orders import orders
+from tvm_neuron.codegen.tiles.reorder import reorderable
 from tvm_neuron.codegen.tiles.run_in_tiles import tile_stage, with_less_for_weights
-from tvm_neuron.codegen.tiles.usage import usage
 from tvm_neuron.codegen.work import done_macs
 from tvm_neuron.hw import Device
 from tvm_neuron.neff import Neff
@@ -34,7 +34,6 @@ _TILED_FROM = (1.0, 0.93, 0.85)  # of the memory for tensors, from where on kern
 _ORDERED_TO = (*_TILED_FROM, 0.78, 0.7)  # of it, what tiles in another order may take at most, tried in turn
 _MOST_ARRIVING = 5  # contractions that start as the input arrives: later ones have maps of few tiles, which aren't cut
 _MORE_ARRIVING = 1.25  # times the memory for tensors at most: they are alive side by side, and weights need it, too
-_FULL = 0.98  # of the memory for tensors, up to where they likely find room side by side
 
 
 def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weights: bool) -> Neff:
@@ -129,20 +128,13 @@ def _amid_parts(stage: Stage, room: Room, device: Device) -> tuple[Stage, Room]:
 
 def _in_good_order(stage: Stage, room: Room, untiled: Set[Kernel], device: Device) -> tuple[Stage, Room]:
     """With the kernels of tiles in an order in which engines wait less, if all tensors find their room then too."""
-    now = usage(stage.kernels, stage.partition_of, stage.dtypes, stage.in_dram())
     ring = device.sbuf_bytes_per_partition - room.zones.tensors_at - room.zones.tensors_bytes
     groups = reorderable(stage.kernels, untiled, stage.partition_of, ring)
-    for share in _ORDERED_TO:
-        most = int(share * room.zones.tensors_bytes)
-        kernels = reordered(stage.kernels, groups, now, most, device)
-        if kernels == stage.kernels:
-            break
-        alive = usage(kernels, stage.partition_of, stage.dtypes, stage.in_dram()).alive
-        if max(alive) <= _FULL * room.zones.tensors_bytes:
-            other = replace(stage, kernels=kernels)
-            its = place_within(other, device, room.plan.spilled_bytes)
-            if its is not None:
-                return other, its
+    for kernels in orders(stage, groups, _ORDERED_TO, room.zones.tensors_bytes, device):
+        other = replace(stage, kernels=kernels)
+        found = place_within(other, device, room.plan.spilled_bytes)
+        if found is not None:
+            return other, found
     return stage, room
 
 
