@@ -12,6 +12,7 @@ from tvm_neuron.codegen.kernels.functions import use_functions
 from tvm_neuron.codegen.kernels.fuse import fuse
 from tvm_neuron.codegen.kernels.leaky_relu import use_maxima
 from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operands
+from tvm_neuron.codegen.kernels.order_channels import order_channels
 from tvm_neuron.codegen.kernels.pack import pack_depth
 from tvm_neuron.codegen.kernels.pack_columns import pack_columns
 from tvm_neuron.codegen.kernels.scale_of_sums import scale_of_sums
@@ -91,6 +92,7 @@ def make_kernels(
     kernels = scale_of_sums(choose_operands(kernels, precisions, device))
     kernels = shift_clips(kernels, partition_of, device)
     kernels = fold_rows(kernels, partition_of, device)
+    kernels = order_channels(kernels, partition_of, device)
     kernels = widen_outputs(kernels, partition_of, device)
     ring = tuning.weights_bytes(device)
     dtypes = choose_dtypes(kernels, precisions)
