@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tvm_neuron.allocation.place import ORDERS, REPAIRS, Buffer, peak_bytes, place
+from tvm_neuron.allocation.place import ORDERS, REPAIRS, Buffer, peak_bytes, place, tightest
 
 BUFFERS = st.lists(
     st.tuples(st.integers(1, 40), st.integers(0, 12), st.integers(0, 6)), min_size=1, max_size=24
@@ -102,3 +102,39 @@ def test_what_is_put_first_leaves_all_where_placing_them_anew_would(seed: int) -
         assert place(buffers, capacity) == from_the_start(buffers, capacity)
         repaired += capacity >= peak_bytes(buffers) and in_turn(sorted(buffers, key=ORDERS[0]), capacity)[1] is not None
     assert repaired > 10
+
+
+@given(BUFFERS)
+def test_tightest_is_apart_and_ends_no_higher(buffers: list[Buffer]) -> None:
+    offsets, _ = place(buffers, capacity=10_000)
+    end = max(offsets[b.name] + b.size for b in buffers)
+    every = list(tightest(buffers, end))
+    assert every
+    for found in every:
+        assert peak_bytes(buffers) <= max(found[b.name] + b.size for b in buffers) <= end
+        for step in range(20):
+            taken = [byte for b in alive_at(buffers, step) for byte in range(found[b.name], found[b.name] + b.size)]
+            assert len(taken) == len(set(taken))
+
+
+def test_tightest_has_what_lives_longest_at_the_bottom() -> None:
+    buffers = [Buffer("large", 64, 0, 1), Buffer("long", 16, 0, 9), Buffer("late", 48, 8, 9)]
+    assert place(buffers, 1000)[0] == {"large": 0, "long": 64, "late": 0}
+    assert next(tightest(buffers, 1000)) == {"long": 0, "large": 16, "late": 16}
+
+
+def test_tightest_finds_less_than_placing_with_room_to_spare_does() -> None:
+    rng = random.Random(3)
+    saved = 0
+    for _ in range(50):
+        rows = [(64 * rng.randint(1, 6), rng.randint(0, 12), rng.randint(0, 6)) for _ in range(12)]
+        buffers = [Buffer(i, size, first, first + length) for i, (size, first, length) in enumerate(rows)]
+        offsets, _ = place(buffers, 64 * 100)
+        least = min(max(found[b.name] + b.size for b in buffers) for found in tightest(buffers, 64 * 100))
+        saved += least < max(offsets[b.name] + b.size for b in buffers)
+    assert saved > 5
+
+
+def test_tightest_is_nothing_where_they_find_no_room() -> None:
+    assert not list(tightest([Buffer("a", 64, 0, 1), Buffer("b", 64, 1, 2)], 64))
+    assert not list(tightest([], 64))

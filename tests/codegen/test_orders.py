@@ -36,7 +36,7 @@ def made(kernels: Sequence[Kernel], group: range) -> list[Tensor]:
 
 def within(stage: Stage, group: range, most_bytes: int) -> list[Tensor]:
     """The same where the group may take so much."""
-    kernels = reordered(stage.kernels, [group], used(stage, stage.kernels), most_bytes, DEVICE)
+    kernels = reordered(stage.kernels, [group], used(stage, stage.kernels), most_bytes, 24, DEVICE)
     return made(kernels, group)
 
 
@@ -44,7 +44,7 @@ def test_a_group_that_needs_more_takes_a_smaller_share_than_the_other(stage: Sta
     room, shares = 7600, (1.6, 1.05)
     first, second = halves(stage)
     large, small = (int(share * room) for share in shares)
-    found = list(orders(stage, [first, second], shares, room, DEVICE))
+    found = list(orders(stage, [first, second], shares, room, 24, DEVICE))
     assert [made(kernels, first) for kernels in found] == [within(stage, first, b) for b in (large, small)]
     assert [made(kernels, second) for kernels in found] == [within(stage, second, small)] * 2
     assert within(stage, first, large) != within(stage, first, small) != made(stage.kernels, first)
@@ -54,12 +54,12 @@ def test_a_group_that_needs_more_takes_a_smaller_share_than_the_other(stage: Sta
 def test_a_group_that_fits_with_no_share_stays_as_it_is(stage: Stage) -> None:
     first, second = halves(stage)
     room = max(used(stage, stage.kernels).alive) - 100
-    (kernels,) = orders(stage, [first, second], (1.2,), room, DEVICE)
+    (kernels,) = orders(stage, [first, second], (1.2,), room, 24, DEVICE)
     assert kernels[second.start :] == stage.kernels[second.start :]
     assert made(kernels, first) == within(stage, first, int(1.2 * room)) != made(stage.kernels, first)
 
 
 def test_nothing_is_tried_twice(stage: Stage) -> None:
-    assert len(list(orders(stage, halves(stage), (4.0, 4.0, 4.0), 20_000, DEVICE))) == 1
-    assert not list(orders(stage, halves(stage), (1.0, 0.9), 1000, DEVICE))
-    assert not list(orders(stage, [], (1.0, 0.9), 20_000, DEVICE))
+    assert len(list(orders(stage, halves(stage), (4.0, 4.0, 4.0), 20_000, 24, DEVICE))) == 1
+    assert not list(orders(stage, halves(stage), (1.0, 0.9), 1000, 24, DEVICE))
+    assert not list(orders(stage, [], (1.0, 0.9), 20_000, 24, DEVICE))

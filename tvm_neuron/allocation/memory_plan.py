@@ -1,5 +1,6 @@
 """memory_plan: where every tensor of the subgraph lies; what does not fit in SBUF is spilled to DRAM, by plan."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -7,7 +8,7 @@ from math import inf
 from tvm_neuron.allocation.buffers import buffers_of, extents, life_of
 from tvm_neuron.allocation.in_place import in_place
 from tvm_neuron.allocation.layouts import bytes_on_chip, on_chip
-from tvm_neuron.allocation.place import Buffer, peak_bytes, place
+from tvm_neuron.allocation.place import Buffer, peak_bytes, place, tightest
 from tvm_neuron.allocation.regions import Box, box, grains, joined, source_maps, strips, whole, whole_rows
 from tvm_neuron.allocation.storage import OnChip
 from tvm_neuron.errors import CompileError, UnschedulableError
@@ -32,6 +33,7 @@ class MemoryPlan:
     base: int = 0
     peak_bytes_per_partition: int = 0
     buffers: list[Buffer] = field(default_factory=list)  # all that have offsets of their own
+    owners: dict[Tensor, Tensor] = field(default_factory=dict)  # of those that lie in the buffer of another one
     extents: list[int] = field(default_factory=list)  # by kernel: from `base` to the end of what is still needed
 
     @property
@@ -137,6 +139,14 @@ def plan_without_spills(
     return plan if _place(kernels, plan, capacity, strip_share) is None else None
 
 
+def tight_plans(plan: MemoryPlan) -> Iterator[MemoryPlan]:
+    """The plan with its buffers in other places, which end no higher."""
+    for found in tightest(plan.buffers, plan.extent_bytes):
+        ends = extents(plan.buffers, found, len(plan.extents))
+        offsets = found | {tensor: found[owner] for tensor, owner in plan.owners.items()}
+        yield replace(plan, offsets=offsets, extents=ends)
+
+
 def _place(
     kernels: list[Kernel], plan: MemoryPlan, capacity: int, strip_share: int
 ) -> tuple[list[Buffer], Buffer] | None:
@@ -154,7 +164,7 @@ def _place(
         plan.offsets, failed = _place_apart(buffers, capacity)
         if failed is None:
             plan.offsets |= {tensor: plan.offsets[owner] for tensor, owner in owners.items()}
-            plan.buffers, plan.peak_bytes_per_partition = buffers, peak_bytes(buffers)
+            plan.owners, plan.buffers, plan.peak_bytes_per_partition = owners, buffers, peak_bytes(buffers)
             plan.extents = extents(buffers, plan.offsets, len(kernels))
             return None
         failures.append((buffers, failed))

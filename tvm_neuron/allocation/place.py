@@ -1,10 +1,11 @@
 """place: byte offsets for buffers with lifetimes, each at the lowest place free while it lives."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import accumulate
+from math import gcd
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class Buffer:
         return self.first <= other.last and other.first <= self.last
 
 
-ORDERS: tuple[Callable[[Buffer], tuple[int, int]], ...] = (
+_Key = Callable[[Buffer], tuple[int, int]]
+ORDERS: tuple[_Key, ...] = (
     lambda b: (-b.size, b.first),
     lambda b: (b.first - b.last, -b.size),
     lambda b: (-b.size * (b.last - b.first + 1), b.first),
@@ -41,25 +43,52 @@ def place(buffers: Iterable[Buffer], capacity: int) -> tuple[dict[object, int], 
     may_fit = peak_bytes(every) <= capacity
     tries = []
     for key in ORDERS if may_fit else ORDERS[:1]:
-        order = _Order(every, beside, capacity, sorted(range(len(every)), key=lambda n: key(every[n])))
+        order = _Order(every, beside, capacity, key)
         failed = order.run()
         if failed is None:
             return order.offsets(), None
         tries.append((order, failed))
     first_try = tries[0][0].offsets(), every[tries[0][1]]
     for order, failed in tries if may_fit else ():
-        for _ in range(REPAIRS):
-            order.put_first(failed)
-            failed = order.run()
-            if failed is None:
-                return order.offsets(), None
+        if order.repair(failed):
+            return order.offsets(), None
     return first_try
+
+
+def tightest(buffers: Sequence[Buffer], capacity: int) -> Iterator[dict[object, int]]:
+    """Offsets by name for which about the least capacity is enough, for each order of buffers in which all fit.
+
+    That with the longest-lived at the lowest places comes first: they break up the memory above them the least.
+    """
+    if not buffers:
+        return
+    beside = _beside(buffers)
+    unit = gcd(*(buffer.size for buffer in buffers))
+    for key in (*ORDERS[1:], ORDERS[0]):
+        low, high = peak_bytes(buffers) // unit, capacity // unit
+        found = _placed(buffers, beside, high * unit, key)
+        while found and low < high:
+            middle = (low + high) // 2
+            tighter = _placed(buffers, beside, middle * unit, key)
+            found, low, high = (tighter, low, middle) if tighter else (found, middle + 1, high)
+        if found:
+            yield found
+
+
+def _placed(
+    buffers: Sequence[Buffer], beside: Sequence[Sequence[int]], capacity: int, key: _Key
+) -> dict[object, int] | None:
+    """Offsets by name of buffers in that order, or with some of them put first."""
+    order = _Order(buffers, beside, capacity, key)
+    failed = order.run()
+    return order.offsets() if failed is None or order.repair(failed) else None
 
 
 class _Order:
     """Buffers, by number, placed one after the other; what was put first since moves only those that it must."""
 
-    def __init__(self, every: Sequence[Buffer], beside: Sequence[Sequence[int]], capacity: int, order: list[int]):
+    def __init__(self, every: Sequence[Buffer], beside: Sequence[Sequence[int]], capacity: int, key: _Key) -> None:
+        order = sorted(range(len(every)), key=lambda number: key(every[number]))
         self.every, self.beside, self.capacity = every, beside, capacity
         self.rank = {number: rank for rank, number in enumerate(order)}
         self.coming = iter(order)
@@ -89,6 +118,16 @@ class _Order:
                 return number
             self.taken[number] = start, end
         return None
+
+    def repair(self, failed: int) -> bool:
+        """Places what found no room before all others, and so on a few times; whether all find room then."""
+        for _ in range(REPAIRS):
+            self.put_first(failed)
+            found = self.run()
+            if found is None:
+                return True
+            failed = found
+        return False
 
     def put_first(self, number: int) -> None:
         """Places a buffer before all others."""

@@ -1,12 +1,12 @@
 """compile_stage: the list of steps from the kernels of one core to its NEFF."""
 
-from collections.abc import Set
+from collections.abc import Iterator
 from dataclasses import replace
 
+from tvm_neuron.codegen.choose import choose
 from tvm_neuron.codegen.emit.builder import Builder
 from tvm_neuron.codegen.emit_stage import emit_stage
-from tvm_neuron.codegen.hold_back import hold_back
-from tvm_neuron.codegen.options import BuildOptions
+from tvm_neuron.codegen.options import LEVELS, BuildOptions
 from tvm_neuron.codegen.overlap.amid_parts import run_amid_parts
 from tvm_neuron.codegen.overlap.amid_weights import run_amid_weights
 from tvm_neuron.codegen.overlap.arriving import start_as_it_arrives
@@ -16,9 +16,8 @@ from tvm_neuron.codegen.residents import Room, check_all_stay, place_stage, plac
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.sync import synchronise
 from tvm_neuron.codegen.tiles.less_waiting import with_less_waiting
-from tvm_neuron.codegen.tiles.orders import orders
-from tvm_neuron.codegen.tiles.reorder import reorderable
 from tvm_neuron.codegen.tiles.run_in_tiles import tile_stage, with_less_for_weights
+from tvm_neuron.codegen.tiles.tries import tries
 from tvm_neuron.codegen.work import done_macs
 from tvm_neuron.hw import Device
 from tvm_neuron.neff import Neff
@@ -27,11 +26,9 @@ from tvm_neuron.program.race import check_races
 from tvm_neuron.program.residents import check_residents
 from tvm_neuron.program.verify import verify
 from tvm_neuron.runtime import VERSION
-from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.sim import Timing, time_program
 
 _TILED_FROM = (1.0, 0.93, 0.85)  # of the memory for tensors, from where on kernels run in tiles
-_ORDERED_TO = (*_TILED_FROM, 0.78, 0.7)  # of it, what tiles in another order may take at most, tried in turn
 _MOST_ARRIVING = 5  # contractions that start as the input arrives: later ones have maps of few tiles, which aren't cut
 _MORE_ARRIVING = 1.25  # times the memory for tensors at most: they are alive side by side, and weights need it, too
 
@@ -45,13 +42,10 @@ def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weig
     """
     macs = done_macs(stage.kernels, stage.asked_macs)
     options.on_stage(f"{stage.name}: place tensors")
-    stage, room = _placed(stage, device, keep_weights)
+    made = choose(_placed(stage, device, options, keep_weights), device, options, keep_weights)
+    stage, room, emitted, program = made.stage, made.room, made.emitted, made.program
     if options.static_weights:
         check_all_stay(room, stage, device, options.pipeline_cores)
-    options.on_stage(f"{stage.name}: emit")
-    emitted = emit_stage(stage, room, device, keep_weights)
-    options.on_stage(f"{stage.name}: synchronise")
-    program = hold_back(synchronise(emitted.program, device), device)
     prologue = synchronise(program.with_body(emitted.prologue), device)
     options.on_stage(f"{stage.name}: check")
     for part in (prologue, program):
@@ -74,24 +68,46 @@ def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weig
     )
 
 
-def _placed(stage: Stage, device: Device, keep_weights: bool) -> tuple[Stage, Room]:
-    """The stage and its room: in parts of the batch that overlap if these fit, else in tiles where tensors don't."""
+def _placed(
+    stage: Stage, device: Device, options: BuildOptions, keep_weights: bool
+) -> Iterator[tuple[Stage, Room]]:
+    """The stage and its room: in parts of the batch that overlap if these fit, else in tiles where tensors don't.
+
+    Where it is in tiles, it comes in several orders and places, among which to choose.
+    """
     if keep_weights:
-        return stage, place_stage(stage, device, keep_weights)
+        yield stage, place_stage(stage, device, keep_weights)
+        return
     stage = replace(stage, kernels=finish_early(run_amid_weights(stage, device), stage.partition_of, device))
     overlapping = overlap_batch(stage, device)
     if overlapping is not None:
-        return overlapping
+        yield overlapping
+        return
     stage = with_less_waiting(stage, device)
     tiled, room = _in_tiles(stage, device)
-    if tiled.spilled > stage.spilled or len(tiled.kernels) > len(stage.kernels):
-        return tiled, room
+    tiles = frozenset(tiled.kernels) - frozenset(stage.kernels)
+    if not tiles and not tiled.spilled > stage.spilled:
+        yield _started(tiled, room, device)
+        return
+    tiled, room = _amid_parts(tiled, room, device) if tiles else (tiled, room)
+    yield from tries(tiled, room, frozenset(tiled.kernels) - tiles, device, options.optlevel == max(LEVELS))
+
+
+def _amid_parts(stage: Stage, room: Room, device: Device) -> tuple[Stage, Room]:
+    """With tiles of heads amid parts of layers that wait for weights, if all tensors find their room then too."""
+    other = run_amid_parts(stage, device)
+    its = place_within(other, device, room.plan.spilled_bytes) if other is not stage else None
+    return (stage, room) if its is None else (other, its)
+
+
+def _started(stage: Stage, room: Room, device: Device) -> tuple[Stage, Room]:
+    """The stage with its first kernels in strips as an input arrives, and its room, if that takes little more."""
     for contractions in range(_MOST_ARRIVING, 0, -1):
-        started = start_as_it_arrives(tiled, device, contractions)
+        started = start_as_it_arrives(stage, device, contractions)
         found = place_within(started, device, room.plan.spilled_bytes)
         if found is not None and found.plan.extent_bytes <= _MORE_ARRIVING * room.plan.extent_bytes:
             return started, found
-    return tiled, room
+    return stage, room
 
 
 def _in_tiles(stage: Stage, device: Device) -> tuple[Stage, Room]:
@@ -113,29 +129,7 @@ def _in_tiles(stage: Stage, device: Device) -> tuple[Stage, Room]:
         tiled = tile_stage(less, device)
         found.append((tiled, place_stage(tiled, device, keep_weights=False)))
     # What goes out to DRAM comes back, too; weights only come once more.
-    best = min(found, key=lambda pair: 2 * pair[1].plan.spilled_bytes + _lacking_bytes(pair[0], pair[1], device))
-    tiles = set(best[0].kernels) - set(stage.kernels)
-    tiled, room = _amid_parts(*best, device) if tiles else best
-    return _in_good_order(tiled, room, frozenset(tiled.kernels) - tiles, device)
-
-
-def _amid_parts(stage: Stage, room: Room, device: Device) -> tuple[Stage, Room]:
-    """With tiles of heads amid parts of layers that wait for weights, if all tensors find their room then too."""
-    other = run_amid_parts(stage, device)
-    its = place_within(other, device, room.plan.spilled_bytes) if other is not stage else None
-    return (stage, room) if its is None else (other, its)
-
-
-def _in_good_order(stage: Stage, room: Room, untiled: Set[Kernel], device: Device) -> tuple[Stage, Room]:
-    """With the kernels of tiles in an order in which engines wait less, if all tensors find their room then too."""
-    ring = device.sbuf_bytes_per_partition - room.zones.tensors_at - room.zones.tensors_bytes
-    groups = reorderable(stage.kernels, untiled, stage.partition_of, ring)
-    for kernels in orders(stage, groups, _ORDERED_TO, room.zones.tensors_bytes, device):
-        other = replace(stage, kernels=kernels)
-        found = place_within(other, device, room.plan.spilled_bytes)
-        if found is not None:
-            return other, found
-    return stage, room
+    return min(found, key=lambda pair: 2 * pair[1].plan.spilled_bytes + _lacking_bytes(pair[0], pair[1], device))
 
 
 def _lacking_bytes(stage: Stage, room: Room, device: Device) -> int:

@@ -44,10 +44,11 @@ class BuildOptions:
     `dynamic_batch` makes a library that takes any number of rows: more are split, what is left over is padded. It is
     for models whose rows do not depend on each other.
 
-    `optlevel` 1 spends no time on what can be left out: it weighs parts without compiling them on trial. 3 searches:
-    each subgraph is compiled with several tunings, and the program that is quickest by the cost model is taken; a
-    build takes several times as long. `time_budget_seconds` ends both kinds of trials when it is used up, counted
-    from the start of the build; what a build can't do without is always done. `tuning` is where a search starts.
+    `optlevel` 1 spends no time on what can be left out: it weighs parts without compiling them on trial, and kernels
+    that run in tiles keep their order; from 2 on a few other orders of these are tried. 3 searches: each subgraph is
+    compiled with several tunings and all orders, and the program that is quickest by the cost model is taken; a build
+    takes several times as long. `time_budget_seconds` ends all kinds of trials when it is used up, counted from the
+    start of the build; what a build can't do without is always done. `tuning` is where a search starts.
 
     Raises:
         OptionError: there is no such precision, level or number of cores, or the time is not positive.

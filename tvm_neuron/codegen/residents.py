@@ -4,11 +4,12 @@ Weights stay as far as they find room without pushing tensors out to DRAM. If al
 on their way to the PE array; else a ring is, and those stay that are needed first: the others have time to come.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import inf, prod
 
 from tvm_neuron.allocation.layouts import aligned
-from tvm_neuron.allocation.memory_plan import MemoryPlan, plan_within, plan_without_spills
+from tvm_neuron.allocation.memory_plan import MemoryPlan, plan_within, plan_without_spills, tight_plans
 from tvm_neuron.codegen.emit.contraction import kept_bytes
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.zones import Zones, divide
@@ -74,6 +75,12 @@ def place_within(stage: Stage, device: Device, most_spilled_bytes: int) -> Room 
     """
     found = _streaming_room(stage, device, most_spilled_bytes)
     return found and _with_sizes(found, stage, device)
+
+
+def tight_rooms(room: Room) -> Iterator[Room]:
+    """The room with its tensors in other places, which leave more memory for weights above all or most of them."""
+    for plan in tight_plans(room.plan):
+        yield replace(room, plan=plan)
 
 
 def place_whole(stage: Stage, device: Device) -> Room | None:

@@ -13,7 +13,7 @@ _FULL = 0.98  # of the memory for tensors, up to where they likely find room sid
 
 
 def orders(
-    stage: Stage, groups: Sequence[range], shares: Sequence[float], tensors_bytes: int, device: Device
+    stage: Stage, groups: Sequence[range], shares: Sequence[float], tensors_bytes: int, ahead: int, device: Device
 ) -> Iterator[list[Kernel]]:
     """The stage's kernels, those of each group reordered with the largest of the shares of memory with which it fits.
 
@@ -24,7 +24,7 @@ def orders(
     @cache
     def fitting(group: range, share: float) -> list[Kernel]:
         """The group's kernels in such an order; none where too much is alive at once."""
-        kernels = reordered(stage.kernels, [group], now, int(share * tensors_bytes), device)
+        kernels = reordered(stage.kernels, [group], now, int(share * tensors_bytes), ahead, device)
         alive = usage(kernels, stage.partition_of, stage.dtypes, stage.in_dram()).alive[group.start : group.stop]
         return kernels[group.start : group.stop] if max(alive) <= _FULL * tensors_bytes else []
 

@@ -18,7 +18,6 @@ from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.sim.clock import clock_hz, duration_ps
 
-_AHEAD = 24  # kernels that are looked at
 _FIRST_PART = 4  # 1 / this of a kernel's work is done when the engine after it may begin
 
 
@@ -37,25 +36,28 @@ def reorderable(
 
 
 def reordered(
-    kernels: Sequence[Kernel], groups: Iterable[range], now: Usage, room_bytes: int, device: Device
+    kernels: Sequence[Kernel], groups: Iterable[range], now: Usage, room_bytes: int, ahead: int, device: Device
 ) -> list[Kernel]:
     """The kernels, each of these groups in such an order where that takes less time.
 
-    What comes ahead of its order leaves no more than `room_bytes` of each partition alive. Transfers keep their place.
+    Of the next kernels, `ahead` are looked at. What comes ahead of its order leaves no more than `room_bytes` of each
+    partition alive. Transfers keep their place.
     """
     found = list(kernels)
     for steps in groups:
         part = found[steps.start : steps.stop]
-        found[steps.start : steps.stop] = _in_good_order(part, steps.start, now, room_bytes, device)
+        found[steps.start : steps.stop] = _in_good_order(part, steps.start, now, room_bytes, ahead, device)
     return found
 
 
-def _in_good_order(part: list[Kernel], first: int, now: Usage, room_bytes: int, device: Device) -> list[Kernel]:
+def _in_good_order(
+    part: list[Kernel], first: int, now: Usage, room_bytes: int, ahead: int, device: Device
+) -> list[Kernel]:
     """A part of the kernels, from step `first` on."""
     end, life = first + len(part), now.life
     here = {t: size for t, size in now.sizes.items() if first <= life[t][0] and life[t][1] < end}
     beside = sum(now.sizes[t] for t in now.sizes.keys() - here.keys() if life[t][0] < end and first <= life[t][1])
-    before, after = (_Order(part, here, room_bytes - beside, device, ahead) for ahead in (1, _AHEAD))
+    before, after = (_Order(part, here, room_bytes - beside, device, most) for most in (1, ahead))
     before.run()
     ordered = after.run()
     return ordered if max(after.done.values()) < max(before.done.values()) else part

@@ -1,0 +1,54 @@
+"""Among several orders and places the clock chooses; -O1, and what has no time left, takes the first."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.codegen.graphs import graph_of
+from tests.codegen.test_tiles import _hourglass, _stage
+from tvm_neuron.codegen import choose as module
+from tvm_neuron.codegen.choose import choose
+from tvm_neuron.codegen.options import BuildOptions
+from tvm_neuron.codegen.residents import place_stage
+from tvm_neuron.hw import load_device
+
+DEVICE = load_device("inf1")
+STAGE = _stage(graph_of(_hourglass()))
+ROOM = place_stage(STAGE, DEVICE, keep_weights=False)
+NAMES = ("first", "quick", "slow")
+COSTS = {"first": 900, "quick": 700, "slow": 1200}
+
+
+def chosen(monkeypatch: pytest.MonkeyPatch, options: BuildOptions, names: tuple[str, ...] = NAMES) -> tuple[str, list]:
+    """The name of the stage that is chosen, and of those of which the clock was asked."""
+    timed: list[str] = []
+
+    def total_ps(made: module.Made, _device: object) -> int:
+        timed.append(made.stage.name)
+        return COSTS[made.stage.name]
+
+    monkeypatch.setattr(module, "_total_ps", total_ps)
+    candidates = [(replace(STAGE, name=name), ROOM) for name in names]
+    return choose(iter(candidates), DEVICE, options, keep_weights=False).stage.name, timed
+
+
+def test_the_quickest_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert chosen(monkeypatch, BuildOptions()) == ("quick", ["first", "quick", "slow"])
+    assert chosen(monkeypatch, BuildOptions(), ("first", "slow"))[0] == "first"
+
+
+def test_what_is_alone_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert chosen(monkeypatch, BuildOptions(), ("slow",)) == ("slow", [])
+
+
+@pytest.mark.parametrize("options", [BuildOptions(optlevel=1), BuildOptions(time_budget_seconds=1e-6).begun()])
+def test_the_first_is_taken_where_nothing_may_be_tried(
+    options: BuildOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert chosen(monkeypatch, options) == ("first", [])
+
+
+def test_the_clock_is_that_of_the_program() -> None:
+    made = choose(iter([(STAGE, ROOM)]), DEVICE, BuildOptions(), keep_weights=False)
+    assert module._total_ps(made, DEVICE) > 0
+    assert made.stage is STAGE

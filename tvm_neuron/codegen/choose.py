@@ -1,0 +1,56 @@
+"""choose: of a stage in several orders and places, the one whose program the clock finds quickest."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tvm_neuron.codegen.emit_stage import Emitted, emit_stage
+from tvm_neuron.codegen.hold_back import hold_back
+from tvm_neuron.codegen.options import BuildOptions
+from tvm_neuron.codegen.residents import Room
+from tvm_neuron.codegen.stage import Stage
+from tvm_neuron.codegen.sync import synchronise
+from tvm_neuron.hw import Device
+from tvm_neuron.program import Program
+from tvm_neuron.sim import time_program
+
+
+@dataclass(frozen=True)
+class Made:
+    """A stage in its room, what it becomes, and the program of a run, with waits."""
+
+    stage: Stage
+    room: Room
+    emitted: Emitted
+    program: Program
+
+
+def choose(
+    candidates: Iterable[tuple[Stage, Room]], device: Device, options: BuildOptions, keep_weights: bool
+) -> Made:
+    """The quickest of the candidates as far as there is time for them; the first one at -O1, or where it is alone."""
+    others = iter(candidates)
+    begin = time.monotonic()
+    best = _made(*next(others), device, options, keep_weights)
+    seconds = time.monotonic() - begin
+    least: int | None = None
+    while options.optlevel > 1 and options.has_time(seconds) and (other := next(others, None)) is not None:
+        least = least or _total_ps(best, device)
+        options.on_stage(f"{best.stage.name}: {least / 1e6:,.1f} us; try another order")
+        made = _made(*other, device, None, keep_weights)
+        total = _total_ps(made, device)
+        best, least = (made, total) if total < least else (best, least)
+    return best
+
+
+def _made(stage: Stage, room: Room, device: Device, options: BuildOptions | None, keep_weights: bool) -> Made:
+    """The program of a stage; `options` are told of the steps."""
+    on_stage = options.on_stage if options else lambda _stage: None
+    on_stage(f"{stage.name}: emit")
+    emitted = emit_stage(stage, room, device, keep_weights)
+    on_stage(f"{stage.name}: synchronise")
+    return Made(stage, room, emitted, hold_back(synchronise(emitted.program, device), device))
+
+
+def _total_ps(made: Made, device: Device) -> int:
+    return time_program(made.program, device).total_ps
