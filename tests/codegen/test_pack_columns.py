@@ -182,7 +182,7 @@ def test_copies_of_single_rows_as_onnxruntime(second: dict[str, Any], depth: int
 def test_copies_of_rows_in_tiles_as_onnxruntime(mode: str, tmp_path: Path) -> None:
     model = two_rows(rows=96)
     case = Case(model, random_inputs(model))
-    compiled, whole = compile_model(model, shrunk(tmp_path, "inf1", 20)), compile_model(model)
+    compiled, whole = compile_model(model, shrunk(tmp_path, "inf1", 14)), compile_model(model)
     matmuls = [sum(i.mnemonic == "nc_matmul" for _, i in its.program.instructions()) for its in (compiled, whole)]
     assert compiled.memory["spill"] == 0
     assert matmuls[0] > 3 * matmuls[1]
