@@ -79,6 +79,33 @@ def test_what_is_needed_for_long_leaves_memory_to_all_tensors_until_then() -> No
     assert set(taken(weights, *[1] * 20, until=4)) == {4, 8, 9}
 
 
+def test_zones_are_handed_out_but_while_they_are_in_use() -> None:
+    plan = MemoryPlan({}, {}, set(), base=4 * UNIT, extents=[0] * 5)
+    weights = WeightsMemory(plan, 6 * UNIT, zones={UNIT: Buffer("zone", 2 * UNIT, 2, 3)})
+    weights.begin(0)
+    weights.begin(1)
+    assert set(taken(weights, *[1] * 8)) == {1, 2, 4, 5}
+    assert weights.capacity_until(1) == weights.capacity_until(2) == 2 * UNIT
+    assert set(taken(weights, *[1] * 8, until=2)) == {4, 5}  # they would stay up to its first use
+    weights.hold("a", 2 * UNIT, UNIT, "in the way")
+    for step in (2, 3):
+        weights.begin(step)
+        assert weights.find("a") is None
+        assert set(taken(weights, *[1] * 8)) == {4, 5}
+    weights.begin(4)
+    assert set(taken(weights, *[1] * 8)) == {1, 2, 4, 5}
+
+
+def test_zones_are_left_alone_where_weights_come_in_turns() -> None:
+    plan = MemoryPlan({}, {}, set(), base=4 * UNIT, extents=[0] * 5)
+    weights = WeightsMemory(plan, 6 * UNIT, 1, {UNIT: Buffer("zone", 2 * UNIT, 3, 3)})
+    weights.begin(0)
+    assert set(taken(weights, *[1] * 8)) == {4, 5}
+    assert weights.capacity_until(0) == 2 * UNIT
+    weights.begin(1)
+    assert set(taken(weights, *[1] * 8)) == {1, 2, 4, 5}
+
+
 def test_what_is_pinned_is_never_handed_out_again() -> None:
     weights = memory(32, (0, ABOVE, 0, 0))
     weights.begin(0)

@@ -25,6 +25,7 @@ from tvm_neuron.codegen.emit.weights_memory import WeightsMemory
 from tvm_neuron.codegen.emit.zero_slots import zero_slots
 from tvm_neuron.codegen.residents import Room
 from tvm_neuron.codegen.stage import Stage
+from tvm_neuron.codegen.zone_lives import zone_lives
 from tvm_neuron.codegen.zones import vector_columns
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
@@ -61,12 +62,13 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     end -= slots.bytes_per_partition
     reads_input = (n for n, k in enumerate(stage.kernels) if not stage.inputs.keys().isdisjoint(k.sources()))
     in_turns_until = len(stage.kernels) if slots.pitch else max(reads_input, default=0)
+    lives = zone_lives(zones, stage.kernels, device)
     builder = Builder(
         device, Vectors(0, zones.vectors_columns, zones.vectors_in_turns, device.partitions),
         Ring(zones.resident_at, zones.resident_bytes), Ring(zones.scratch_at, zones.scratch_bytes),
         Ring(zones.reduced_at, zones.reduced_bytes), Ring(zones.positions_at, zones.positions_bytes),
         Ring(zones.masks_at, zones.masks_bytes), Ring(zones.diagonals_at, zones.diagonals_bytes),
-        Ring(zones.scaled_at, zones.scaled_bytes), slots, WeightsMemory(room.plan, end, in_turns_until),
+        Ring(zones.scaled_at, zones.scaled_bytes), slots, WeightsMemory(room.plan, end, in_turns_until, lives),
     )  # fmt: skip
     dram, images = _dram_tensors(stage, room, builder)
     emitter = Emitter(builder, room.plan, device, dram, room.keeps, images=images, uses=_uses(stage))

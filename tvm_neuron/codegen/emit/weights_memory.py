@@ -4,7 +4,7 @@ Weights are asked for in the order of need, each as soon as its place is free: w
 long before comes that long before its use.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tvm_neuron.allocation.layouts import aligned
@@ -19,11 +19,15 @@ _Piece = tuple[int, int, int]  # first byte, end, and how many bytes were handed
 class WeightsMemory(Holder):
     """The bytes from a plan's base to `end` of each partition, in which it keeps tensors, each for some steps.
 
+    And those of `zones` below, by their first bytes, which are in use for some steps, too.
+
     Up to step `in_turns_until` weights only take what lies above all tensors till then, in turns: others that come by
     DMA meanwhile are needed sooner, inputs or what is spread over slots, and would wait for weights further ahead.
     """
 
-    def __init__(self, plan: MemoryPlan, end: int, in_turns_until: int = 0) -> None:
+    def __init__(
+        self, plan: MemoryPlan, end: int, in_turns_until: int = 0, zones: Mapping[int, Buffer] | None = None
+    ) -> None:
         super().__init__()
         self.end = end
         self.used = 0  # bytes that were ever handed out above all tensors
@@ -32,11 +36,13 @@ class WeightsMemory(Holder):
         early = [plan.offsets[b.name] + b.size for b in plan.buffers if b.first <= in_turns_until]
         self._top = plan.base + aligned(max(early, default=0)) if in_turns_until else self._above
         self._in_turns_until = in_turns_until
-        self._begins = _by_step(plan, lambda buffer: buffer.first)
-        self._ends = _by_step(plan, lambda buffer: buffer.last)
+        below = (zones or {}).items()
+        taken = [*below, *((plan.base + plan.offsets[buffer.name], buffer) for buffer in plan.buffers)]
+        self._begins = _by_step(taken, lambda buffer: buffer.first)
+        self._ends = _by_step(taken, lambda buffer: buffer.last)
         self._given, self._pinned, self._next = 0, 0, self._top
         # What no tensor has in this step; where none was yet, weights would come from the start, before all inputs.
-        self._pieces: list[_Piece] = [(self._top, end, -1)]
+        self._pieces: list[_Piece] = [*((at, at + zone.size, -1) for at, zone in sorted(below)), (self._top, end, -1)]
 
     @property
     def capacity(self) -> int:
@@ -103,7 +109,7 @@ class WeightsMemory(Holder):
     def _free_until(self, step: int) -> list[_Piece]:
         """The pieces that no tensor takes in this step or a later one up to `step`."""
         if self._step < self._in_turns_until:
-            return _without(self._pieces, self._first, self._top)
+            return _without(self._pieces, 0, self._top)
         found = self._pieces
         for later in range(self._step + 1, step + 1):
             for first, end in self._begins.get(later, ()):
@@ -145,10 +151,11 @@ def _places(pieces: Sequence[_Piece], size: int) -> list[tuple[int, int]]:
     return found
 
 
-def _by_step(plan: MemoryPlan, step_of: Callable[[Buffer], int]) -> dict[int, list[tuple[int, int]]]:
-    """The bytes of the plan's buffers, by a step of each."""
+def _by_step(
+    buffers: Iterable[tuple[int, Buffer]], step_of: Callable[[Buffer], int]
+) -> dict[int, list[tuple[int, int]]]:
+    """The bytes of buffers with their first bytes, by a step of each."""
     found: dict[int, list[tuple[int, int]]] = {}
-    for buffer in plan.buffers:
-        first = plan.base + plan.offsets[buffer.name]
+    for first, buffer in buffers:
         found.setdefault(step_of(buffer), []).append((first, first + aligned(buffer.size)))
     return found
