@@ -35,12 +35,12 @@ def test_what_was_handed_out_stays_there_until_its_bytes_are_again() -> None:
     assert weights.find("a") is None
 
 
-def test_what_is_found_again_is_handed_out_last() -> None:
+def test_what_is_needed_again_is_handed_out_last() -> None:
     weights = memory(3, (0, ABOVE, 0, 0))
     weights.begin(0)
     first, second, _ = (weights.take(UNIT) for _ in range(3))
     weights.hold("a", first, UNIT, "tiles")
-    assert weights.find("a") == "tiles"
+    weights.keep("a")
     assert weights.take(UNIT) == second
     assert weights.find("a") == "tiles"
 

@@ -51,6 +51,8 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
     # Kernels that run in tiles multiply by the same weights again and again, which may still be there.
     key = (id(root.weights), tuple(channels), data_first, root.dtype, emitter.is_staged(kernel))
     held = builder.weights.find(key)
+    if held is not None and builder.weights.step < emitter.last_use(root.weights):
+        builder.weights.keep(key)
     if isinstance(held, Diagonals):
         _emit_diagonals(emitter, kernel, held)
         return

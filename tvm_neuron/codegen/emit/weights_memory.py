@@ -5,7 +5,6 @@ long before comes that long before its use.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any
 
 from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.memory_plan import MemoryPlan
@@ -32,7 +31,7 @@ class WeightsMemory(Holder):
         self.end = end
         self.used = 0  # bytes that were ever handed out above all tensors
         self._first, self._extents = plan.base, plan.extents
-        self._step, self._above = 0, plan.base + plan.extent_bytes  # the end of all tensors
+        self.step, self._above = 0, plan.base + plan.extent_bytes  # the end of all tensors
         early = [plan.offsets[b.name] + b.size for b in plan.buffers if b.first <= in_turns_until]
         self._top = plan.base + aligned(max(early, default=0)) if in_turns_until else self._above
         self._in_turns_until = in_turns_until
@@ -47,7 +46,7 @@ class WeightsMemory(Holder):
     @property
     def capacity(self) -> int:
         """So many bytes lie together that no tensor takes in this step or later."""
-        return self.end - (self._top if self._step < self._in_turns_until else self._first + self._extents[self._step])
+        return self.end - (self._top if self.step < self._in_turns_until else self._first + self._extents[self.step])
 
     def capacity_until(self, step: int) -> int:
         """So many at most that none takes in this step or a later one up to `step`."""
@@ -61,20 +60,17 @@ class WeightsMemory(Holder):
         for first, end in self._begins.get(step, ()):
             self._pieces = _without(self._pieces, first, end)
             self.drop(first, end)
-        self._step = step
+        self.step = step
         found = [(self._first + self._extents[step], self.end, self._given)]
         for first, end, _ in self._pieces:
             found = _without(found, first, end)
         self._pieces = sorted([*self._pieces, *found])
 
-    def find(self, key: Hashable) -> Any:
-        """What still lies there under the key, or None; as it is in use again, others are to take its place last."""
-        found = super().find(key)
-        if found is not None:
-            first, end, _ = self._held[key]
-            if end <= self.end:
-                self._set(first, end, self._given)
-        return found
+    def keep(self, key: Hashable) -> None:
+        """What lies there under the key is needed again: others are to take its place last."""
+        first, end, _ = self._held[key]
+        if end <= self.end:  # else no other ever does
+            self._set(first, end, self._given)
 
     def take(self, size: int, until: int = 0) -> int:
         """Byte offset of `size` bytes, which no tensor takes up to step `until`."""
@@ -101,17 +97,17 @@ class WeightsMemory(Holder):
 
     def _next_place(self, size: int) -> list[tuple[int, int]]:
         """Memory above the first tensors in turns, whatever is left of it."""
-        if self._step >= self._in_turns_until:
+        if self.step >= self._in_turns_until:
             return []
         at = aligned(self._next)
         return [(0, at if at + size <= self.end else self._top)]
 
     def _free_until(self, step: int) -> list[_Piece]:
         """The pieces that no tensor takes in this step or a later one up to `step`."""
-        if self._step < self._in_turns_until:
+        if self.step < self._in_turns_until:
             return _without(self._pieces, 0, self._top)
         found = self._pieces
-        for later in range(self._step + 1, step + 1):
+        for later in range(self.step + 1, step + 1):
             for first, end in self._begins.get(later, ()):
                 found = _without(found, first, end)
         return found
