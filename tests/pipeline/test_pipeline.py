@@ -83,7 +83,7 @@ def test_an_encoder() -> None:
 
 def test_a_small_memory_streams_what_does_not_fit(tmp_path: Any) -> None:
     model = small_network(channels=256)
-    target = shrunk(tmp_path, "inf1", 20)
+    target = shrunk(tmp_path, "inf1", 18)
     one = compiled(model, target, 1)
     two = compiled(model, target, 2, "inf1.xlarge")
     assert bits(two, images()) == bits(one, images())
@@ -229,7 +229,7 @@ def test_the_example_of_the_documentation(tmp_path: Any, capsys: pytest.CaptureF
 
 
 def test_the_table_of_the_report_says_how_many_cores_would_hold_all_weights(tmp_path: Any) -> None:
-    pipeline = compiled(small_network(channels=256), shrunk(tmp_path, "inf1", 20), 2, "inf1.xlarge")
+    pipeline = compiled(small_network(channels=256), shrunk(tmp_path, "inf1", 18), 2, "inf1.xlarge")
     console = Console(width=200, record=True, file=io.StringIO())
     console.print(render(make_report((), [pipeline])))
     said = " ".join(console.export_text().split())
