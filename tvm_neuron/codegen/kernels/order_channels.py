@@ -16,6 +16,7 @@ from tvm_neuron.hw import Device
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.uses import readers_of, writers_of
 
 
 def order_channels(kernels: list[Kernel], partition_of: Mapping[Tensor, int], device: Device) -> list[Kernel]:
@@ -32,8 +33,7 @@ def order_channels(kernels: list[Kernel], partition_of: Mapping[Tensor, int], de
 
 def _ordered(kernels: list[Kernel], tensor: Tensor, part: int, device: Device) -> list[Kernel]:
     """The kernels with the blocks of one tensor in the order of who reads them, if these may and should change."""
-    readers = [kernel for kernel in kernels if tensor in kernel.sources()]
-    writers = [kernel for kernel in kernels if kernel.out is tensor]
+    readers, writers = readers_of(kernels)[tensor], writers_of(kernels)[tensor]
     size = device.pe_columns
     if not all(_sums_all(kernel, tensor, part, size) for kernel in readers):
         return kernels
