@@ -16,6 +16,8 @@ from tvm_neuron.hw import load_device
 from tvm_neuron.hw.load import device_to_dict
 
 KIB = 1024
+# Far apart: with a little less memory kernels run in other tiles, which may leave a little less in DRAM.
+SBUF_KIB = (28, 20, 12)
 # Four convolutions on operands of bfloat16, each half a unit of 2**-8 off: 2**-9 * sqrt(2 * 4), and twice that.
 TOLERANCE = 2 * 2.0**-9 * np.sqrt(8)
 
@@ -37,7 +39,7 @@ def test_numbers_stay(chip: str, batch: int, tmp_path: Path) -> None:
     (wanted,) = reference(model, inputs)
     roomy = compile_model(model, f"neuron/{chip}")
     spills = [roomy.memory["spill"]]
-    for sbuf_kib in (32, 24, 16):
+    for sbuf_kib in SBUF_KIB:
         tight = compile_model(model, shrunk(tmp_path, chip, sbuf_kib))
         assert tight.device.sbuf_bytes_per_partition == sbuf_kib * KIB
         assert tight.memory["sbuf_peak"] <= sbuf_kib * KIB * tight.device.partitions
