@@ -1,5 +1,6 @@
 """Among several orders and places the clock chooses; -O1, and what has no time left, takes the first."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,8 @@ from tests.codegen.test_tiles import _hourglass, _stage
 from tvm_neuron.codegen import choose as module
 from tvm_neuron.codegen.choose import choose
 from tvm_neuron.codegen.options import BuildOptions
-from tvm_neuron.codegen.residents import place_stage
+from tvm_neuron.codegen.residents import Room, place_stage
+from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.hw import load_device
 
 DEVICE = load_device("inf1")
@@ -46,6 +48,40 @@ def test_the_first_is_taken_where_nothing_may_be_tried(
     options: BuildOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert chosen(monkeypatch, options) == ("first", [])
+
+
+def test_a_try_is_expected_to_take_as_long_as_the_longest_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is to place it, make it and time it; not what comes before all of them."""
+    now = 0.0
+
+    def passes(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    def candidates() -> Iterator[tuple[Stage, Room]]:
+        for name, seconds in (("first", 50.0), ("quick", 2.0), ("slow", 6.0), ("quick", 1.0)):
+            passes(seconds)
+            yield replace(STAGE, name=name), ROOM
+
+    class Options(BuildOptions):
+        def has_time(self, seconds: float = 0.0) -> bool:
+            asked.append(seconds)
+            return len(asked) < 4
+
+    def made(stage: Stage, room: Room, *_others: object) -> module.Made:
+        passes(1)
+        return module.Made(stage, room, None, None)  # type: ignore[arg-type]
+
+    def total_ps(made: module.Made, _device: object) -> int:
+        passes(0.5)
+        return COSTS[made.stage.name]
+
+    asked: list[float] = []
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    monkeypatch.setattr(module, "_made", made)
+    monkeypatch.setattr(module, "_total_ps", total_ps)
+    assert choose(candidates(), DEVICE, Options(), keep_weights=False).stage.name == "quick"
+    assert asked == [1, 2 + 0.5 + 1 + 0.5, 6 + 1 + 0.5, 6 + 1 + 0.5]
 
 
 def test_the_clock_is_that_of_the_program() -> None:

@@ -1,5 +1,6 @@
 """A stage in tiles in several orders and places: the same kernels and meaning, within memory."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -9,9 +10,10 @@ from tests.codegen.graphs import graph_of
 from tests.codegen.interpreter import run_kernels
 from tests.codegen.test_reorder import DEVICE, _tiled
 from tests.codegen.test_tiles import _hourglass, _stage
-from tvm_neuron.codegen.residents import place_stage
+from tvm_neuron.codegen.residents import place_stage, place_within
 from tvm_neuron.codegen.tiles import tries as module
 from tvm_neuron.codegen.tiles.tries import tries
+from tvm_neuron.errors import CompileError
 from tvm_neuron.schedule.expr import Apply
 
 GRAPH = graph_of(_hourglass())
@@ -62,3 +64,10 @@ def test_no_order_is_tried_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_not_in_tiles_has_no_other_order() -> None:
     room = place_stage(UNTILED, DEVICE, keep_weights=False)
     assert list(tries(UNTILED, room, KERNELS, DEVICE, is_thorough=False)) == [(UNTILED, room)]
+
+
+def test_what_does_not_fit_is_no_candidate() -> None:
+    small = replace(DEVICE, sbuf_bytes_per_partition=4 * 1024)
+    with pytest.raises(CompileError):
+        place_stage(TILED, small, keep_weights=False)
+    assert place_within(TILED, small, 2**40) is None

@@ -30,16 +30,22 @@ def choose(
 ) -> Made:
     """The quickest of the candidates as far as there is time for them; the first one at -O1, or where it is alone."""
     others = iter(candidates)
+    first = next(others)  # what comes before it, tiles above all, is done once
     begin = time.monotonic()
-    best = _made(*next(others), device, options, keep_weights)
+    best = _made(*first, device, options, keep_weights)
     seconds = time.monotonic() - begin
     least: int | None = None
-    while options.optlevel > 1 and options.has_time(seconds) and (other := next(others, None)) is not None:
+    while options.optlevel > 1 and options.has_time(seconds):
+        begin = time.monotonic()
+        other = next(others, None)
+        if other is None:
+            break
         least = least or _total_ps(best, device)
         options.on_stage(f"{best.stage.name}: {least / 1e6:,.1f} us; try another order")
         made = _made(*other, device, None, keep_weights)
         total = _total_ps(made, device)
         best, least = (made, total) if total < least else (best, least)
+        seconds = max(seconds, time.monotonic() - begin)
     return best
 
 

@@ -45,7 +45,7 @@ class BuildOptions:
     for models whose rows do not depend on each other.
 
     `optlevel` 1 spends no time on what can be left out: it weighs parts without compiling them on trial, and kernels
-    that run in tiles keep their order; from 2 on a few other orders of these are tried. 3 searches: each subgraph is
+    that run in tiles have one order by rule; from 2 on a few others are tried. 3 searches: each subgraph is
     compiled with several tunings and all orders, and the program that is quickest by the cost model is taken; a build
     takes several times as long. `time_budget_seconds` ends all kinds of trials when it is used up, counted from the
     start of the build; what a build can't do without is always done. `tuning` is where a search starts.

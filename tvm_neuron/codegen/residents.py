@@ -68,12 +68,14 @@ def place_stage(stage: Stage, device: Device, keep_weights: bool) -> Room:
 
 
 def place_within(stage: Stage, device: Device, most_spilled_bytes: int) -> Room | None:
-    """The room of a stage whose weights come in every run; None if more bytes of each partition are spilled for it.
+    """The room of a stage whose weights come in every run.
 
-    Raises:
-        CompileError: a kernel does not fit.
+    None if more bytes of each partition are spilled for it, or if some kernel does not fit.
     """
-    found = _streaming_room(stage, device, most_spilled_bytes)
+    try:
+        found = _streaming_room(stage, device, most_spilled_bytes)
+    except CompileError:  # the stage is one of several on trial
+        return None
     return found and _with_sizes(found, stage, device)
 
 

@@ -34,7 +34,7 @@ def _as_maximum(expr: Apply, channel: Axis) -> Expr:
 
 
 def _slope(x: Scaled, other: Scaled, channel: Axis) -> Expr | None:
-    """What x is multiplied by to give the other, if that is at most 1; not 0, for 0 times infinity is no number."""
+    """What x is multiplied by to give the other, if that is at most 1; not 0, by which infinity would become NaN."""
     scale, shift, its_scale, its_shift = np.broadcast_arrays(x.scale, x.shift, other.scale, other.shift)
     is_scaled = scale != 0
     top, bottom = np.where(is_scaled, its_scale, its_shift), np.where(is_scaled, scale, shift)

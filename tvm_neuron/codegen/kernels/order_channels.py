@@ -24,8 +24,7 @@ def order_channels(kernels: list[Kernel], partition_of: Mapping[Tensor, int], de
 
     A block has as many channels as the PE array has columns, so that a writer takes no longer in parts than whole.
     """
-    read = {k.root.data for k in kernels if isinstance(k.root, Contraction) and k.root.has_zeros}
-    for tensor in sorted(read, key=lambda tensor: tensor.name):
+    for tensor in dict.fromkeys(k.root.data for k in kernels if isinstance(k.root, Contraction) and k.root.has_zeros):
         if tensor.kind == "temp" and tensor.shape[partition_of[tensor]] > device.pe_rows > device.pe_columns:
             kernels = _ordered(kernels, tensor, partition_of[tensor], device)
     return kernels

@@ -27,7 +27,7 @@ def group_of(
     writers = writers_of(kernels)
     found = {tensor: _cut_dim(tensor, dim, writers[tensor], partition_of) for tensor in results}
     cut = {tensor: d for tensor, d in found.items() if d is not None}
-    if not results or len(cut) < len(results):
+    if not results or len(cut) < len(results) or _multiplies_otherwise(kernels, made, dtypes):
         return None
     if any(_is_single(channels(writers[tensor], d)) for tensor, d in cut.items()):
         return None
@@ -85,6 +85,15 @@ def _is_single(span: tuple[int, int]) -> bool:
 def _has_all_images(tensor: Tensor, writers: Sequence[Kernel], partition_dim: int) -> bool:
     """Whether the kernels write all of the first dimension, as they do not if they are for one image of several."""
     return partition_dim == 0 or channels(writers, 0) == (0, tensor.shape[0])
+
+
+def _multiplies_otherwise(kernels: Sequence[Kernel], made: Set[Tensor], dtypes: Mapping[Tensor, str]) -> bool:
+    """Whether the PE array multiplies what they make in another dtype than that has, as an output may have.
+
+    Its tiles would have the dtype of the whole; what comes from DRAM as a whole can be read as another.
+    """
+    pairs = ((t, k.root.dtype) for k in kernels if isinstance(k.root, Contraction | Product) for t in k.multiplied())
+    return any(tensor in made and dtypes[tensor] != dtype for tensor, dtype in pairs)
 
 
 def _begun(
