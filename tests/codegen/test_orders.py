@@ -36,7 +36,7 @@ def made(kernels: Sequence[Kernel], group: range) -> list[Tensor]:
 
 def within(stage: Stage, group: range, most_bytes: int) -> list[Tensor]:
     """The same where the group may take so much."""
-    kernels = reordered(stage.kernels, [group], used(stage, stage.kernels), most_bytes, 24, DEVICE)
+    kernels = reordered(stage.kernels, group, used(stage, stage.kernels), most_bytes, 24, DEVICE)
     return made(kernels, group)
 
 

@@ -37,7 +37,7 @@ def test_keeps_the_meaning_and_the_memory() -> None:
     tiled = _tiled(_stage(graph))
     now = usage(tiled.kernels, tiled.partition_of, tiled.dtypes, tiled.in_dram())
     most = 2 * max(now.alive)
-    kernels = reordered(tiled.kernels, [range(len(tiled.kernels))], now, most, 24, DEVICE)
+    kernels = reordered(tiled.kernels, range(len(tiled.kernels)), now, most, 24, DEVICE)
     assert sorted(k.out.name for k in kernels) == sorted(k.out.name for k in tiled.kernels)
     assert [k.out for k in kernels] != [k.out for k in tiled.kernels]
     assert any(isinstance(k.expr, Apply) and k.expr.op == "copy" for k in kernels)  # ACT takes a part of the copies

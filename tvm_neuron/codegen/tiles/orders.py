@@ -24,7 +24,7 @@ def orders(
     @cache
     def fitting(group: range, share: float) -> list[Kernel]:
         """The group's kernels in such an order; none where too much is alive at once."""
-        kernels = reordered(stage.kernels, [group], now, int(share * tensors_bytes), ahead, device)
+        kernels = reordered(stage.kernels, group, now, int(share * tensors_bytes), ahead, device)
         alive = usage(kernels, stage.partition_of, stage.dtypes, stage.in_dram()).alive[group.start : group.stop]
         return kernels[group.start : group.stop] if max(alive) <= _FULL * tensors_bytes else []
 

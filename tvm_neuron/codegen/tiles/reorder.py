@@ -5,7 +5,7 @@ comes a little later, so that tiles are finished, and so that not more of them a
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -36,31 +36,22 @@ def reorderable(
 
 
 def reordered(
-    kernels: Sequence[Kernel], groups: Iterable[range], now: Usage, room_bytes: int, ahead: int, device: Device
+    kernels: Sequence[Kernel], steps: range, now: Usage, room_bytes: int, ahead: int, device: Device
 ) -> list[Kernel]:
-    """The kernels, each of these groups in such an order where that takes less time.
+    """The kernels, those of these steps in such an order where that takes less time.
 
     Of the next kernels, `ahead` are looked at. What comes ahead of its order leaves no more than `room_bytes` of each
     partition alive. Transfers keep their place.
     """
-    found = list(kernels)
-    for steps in groups:
-        part = found[steps.start : steps.stop]
-        found[steps.start : steps.stop] = _in_good_order(part, steps.start, now, room_bytes, ahead, device)
-    return found
-
-
-def _in_good_order(
-    part: list[Kernel], first: int, now: Usage, room_bytes: int, ahead: int, device: Device
-) -> list[Kernel]:
-    """A part of the kernels, from step `first` on."""
-    end, life = first + len(part), now.life
+    first, end, life = steps.start, steps.stop, now.life
+    part = kernels[first:end]
     here = {t: size for t, size in now.sizes.items() if first <= life[t][0] and life[t][1] < end}
     beside = sum(now.sizes[t] for t in now.sizes.keys() - here.keys() if life[t][0] < end and first <= life[t][1])
     before, after = (_Order(part, here, room_bytes - beside, device, most) for most in (1, ahead))
     before.run()
     ordered = after.run()
-    return ordered if max(after.done.values()) < max(before.done.values()) else part
+    is_quicker = max(after.done.values()) < max(before.done.values())
+    return [*kernels[:first], *(ordered if is_quicker else part), *kernels[end:]]
 
 
 @dataclass
