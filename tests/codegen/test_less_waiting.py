@@ -9,8 +9,8 @@ from onnx import helper
 
 from tests.codegen.graphs import graph_of
 from tests.codegen.interpreter import run_kernels
+from tests.codegen.layers import Layers
 from tests.models.agreement import Case, random_inputs, relative_error, run_exactly
-from tests.onnx_models import make_model
 from tests.stages.networks import run
 from tvm_neuron.codegen.function import compile_graph
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
@@ -34,15 +34,8 @@ def _detector(
     half: int = 128, back: int = 32, layers: int = 5, size: int = 6, is_padded: bool = False
 ) -> onnx.ModelProto:
     """A half that waits for the other one; then a layer with `back` channels, which reads their map long after."""
-    rng = np.random.default_rng(half + back)
-    nodes, weights = [], {}
-
-    def conv(source: str, name: str, inputs: int, outputs: int, width: int) -> str:
-        shape = (outputs, inputs, width, width)
-        weights[f"{name}.w"] = (rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
-        attributes = {"kernel_shape": [width, width], "pads": [width // 2] * 4}
-        nodes.append(helper.make_node("Conv", [source, f"{name}.w"], [name], name=name, **attributes))
-        return name
+    network = Layers(half + back)
+    conv, nodes = network.conv, network.nodes
 
     last = first = conv("x", "first", 16, 32, 1)
     conv(first, "half", 32, half, 1)
@@ -59,7 +52,7 @@ def _detector(
         conv("back", "after", back, 32, 3)
     nodes.append(helper.make_node("Concat", ["after" if is_padded else "back", last], ["y"], axis=1))
     conv("y", "z", back + 32 if not is_padded else 64, 8, 1)
-    return make_model(nodes, {"x": (1, 16, size, size)}, ["z"], weights)
+    return network.model({"x": (1, 16, size, size)}, ["z"])
 
 
 def _stage(graph: Graph) -> Stage:

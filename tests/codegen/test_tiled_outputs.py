@@ -6,8 +6,9 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from tests.codegen.layers import Layers
 from tests.models.agreement import random_inputs
-from tests.onnx_models import make_model, reference
+from tests.onnx_models import reference
 from tests.stages.networks import compile_model, run
 from tests.stages.test_small_memory import shrunk
 
@@ -18,15 +19,8 @@ TOLERANCE = 2 * 2.0**-9 * np.sqrt(2 * 8)
 
 def _both_are_outputs() -> onnx.ModelProto:
     """Two branches that meet in a concatenation, and a layer that reads it: both are outputs."""
-    random = np.random.default_rng(0)
-    nodes: list[onnx.NodeProto] = []
-    weights: dict[str, np.ndarray] = {}
-
-    def conv(x: str, name: str, inputs: int, outputs: int, kernel: int) -> str:
-        shape = (outputs, inputs, kernel, kernel)
-        weights[f"{name}.w"] = (random.standard_normal(shape) / np.sqrt(inputs * kernel**2)).astype(np.float32)
-        nodes.append(helper.make_node("Conv", [x, f"{name}.w"], [name], name=name, pads=[kernel // 2] * 4))
-        return name
+    layers = Layers(0)
+    conv, nodes = layers.conv, layers.nodes
 
     def op(kind: str, *inputs: str) -> str:
         nodes.append(helper.make_node(kind, inputs, [f"{kind}{len(nodes)}"]))
@@ -40,7 +34,7 @@ def _both_are_outputs() -> onnx.ModelProto:
     mish = op("Mul", last, op("Tanh", op("Softplus", last)))
     nodes.append(helper.make_node("Concat", [conv(mish, "d", CHANNELS, CHANNELS, 1), half], ["both"], axis=1))
     conv("both", "z", 2 * CHANNELS, 8, 1)
-    return make_model(nodes, {"x": (1, 16, 40, 40)}, ["both", "z"], weights)
+    return layers.model({"x": (1, 16, 40, 40)}, ["both", "z"])
 
 
 def test_an_output_that_is_multiplied_too_in_little_memory(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from onnx import helper
 
 from tests.codegen.graphs import graph_of
 from tests.codegen.interpreter import run_kernels
+from tests.codegen.layers import Layers
 from tests.models.agreement import Case, random_inputs, relative_error, run_exactly
-from tests.onnx_models import make_model
 from tests.stages.networks import run
 from tvm_neuron.codegen.function import compile_graph
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
@@ -30,15 +30,8 @@ DEVICE = replace(load_device("inf1"), sbuf_bytes_per_partition=24 * 1024)
 
 def _network(ahead: int = 6, heavy: int = 3, behind: int = 3, size: int = 40) -> onnx.ModelProto:
     """A half; layers of large maps, layers of many weights, layers of large maps again; and the other half."""
-    rng = np.random.default_rng(ahead + heavy)
-    nodes, weights = [], {}
-
-    def conv(source: str, name: str, inputs: int, outputs: int, width: int) -> str:
-        shape = (outputs, inputs, width, width)
-        weights[f"{name}.w"] = (rng.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
-        attributes = {"kernel_shape": [width, width], "pads": [width // 2] * 4}
-        nodes.append(helper.make_node("Conv", [source, f"{name}.w"], [name], name=name, **attributes))
-        return name
+    layers = Layers(ahead + heavy)
+    conv, nodes = layers.conv, layers.nodes
 
     last = first = conv("x", "first", 16, 128, 1)
     conv(first, "half", 128, 128, 1)
@@ -55,7 +48,7 @@ def _network(ahead: int = 6, heavy: int = 3, behind: int = 3, size: int = 40) ->
     conv(last, "rest", 128, 128, 1)
     nodes.append(helper.make_node("Concat", ["rest", "half"], ["both"], axis=1))
     conv("both", "z", 256, 8, 1)
-    return make_model(nodes, {"x": (1, 16, size, size)}, ["z"], weights)
+    return layers.model({"x": (1, 16, size, size)}, ["z"])
 
 
 def _stage(graph: Graph) -> Stage:
