@@ -1,10 +1,12 @@
 """Imports go upward only: a room may import the rooms before it in the list, never one after it.
 
+Nor do files import each other, in a circle of any length, inside of functions either.
 The plug-in package `schedules/` may import `tvm_neuron.errors`, `.hw` and `.schedule` only, and nothing imports it.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -49,7 +51,7 @@ def imported(tree: ast.AST, package: str) -> Iterator[tuple[int, str]]:
             base = parents[: len(parents) - node.level + 1] if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
             for alias in node.names:
-                yield node.lineno, module if module.count(".") else f"{module}.{alias.name}"
+                yield node.lineno, f"{module}.{alias.name}"
         elif isinstance(node, ast.Call) and _is_import_call(node):
             argument = node.args[0] if node.args else None
             if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
@@ -75,6 +77,37 @@ def test_imports_go_upward_only() -> None:
     files = sources()
     assert len(files) > 40
     assert [line for path, package in files for line in violations(path, package, path.read_text())] == []
+
+
+def circles(files: Sequence[tuple[str, str, str]]) -> list[str]:
+    """The files, given as (stem, package, source), that import each other in a circle, if any do."""
+    names = [package if stem == "__init__" else f"{package}.{stem}" for stem, package, _ in files]
+    graph: dict[str, set[str]] = {}
+    for name, (_, package, source) in zip(names, files, strict=True):
+        found = {line for _, line in imported(ast.parse(source), package)}
+        graph[name] = {each if each in names else each.rpartition(".")[0] for each in found} - {name}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_nothing_imports_in_a_circle() -> None:
+    assert circles([(path.stem, package, path.read_text()) for path, package in sources()]) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("from tvm_neuron.cli import b", "from tvm_neuron.cli.a import f"),
+        ("from . import b", "def f():\n    import tvm_neuron.cli.a"),
+    ],
+)
+def test_planted_circles_are_caught(first: str, second: str) -> None:
+    package = "tvm_neuron.cli"
+    assert circles([("__init__", package, ""), ("a", package, first), ("b", package, "x = 1")]) == []
+    assert len(circles([("__init__", package, ""), ("a", package, first), ("b", package, second)])) == 3
 
 
 def test_every_room_has_its_place() -> None:

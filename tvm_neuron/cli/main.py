@@ -61,12 +61,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def run_command(words: Sequence[str]) -> None:
-    """Runs one command line and lets its errors through."""
-    options = _parser().parse_args(words)
-    options.run(options)
-
-
 def _internal(options: argparse.Namespace, words: list[str], error: Exception) -> int:
     """An error that is ours: what is needed to see it again goes into a bundle, and its user is told so."""
     message = f"{type(error).__name__}: {error}" if not isinstance(error, InternalError) else str(error)

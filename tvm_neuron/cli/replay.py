@@ -13,6 +13,7 @@ from pathlib import Path
 
 import onnx
 
+from tvm_neuron.cli import compile as compile_command
 from tvm_neuron.errors import ModelError
 
 NAME = "replay"
@@ -31,7 +32,6 @@ def run(options: argparse.Namespace) -> None:
         NeuronError: what the command raises.
     """
     from tvm_neuron.cli.bundle import FILES, MODEL, with_random_weights
-    from tvm_neuron.cli.main import run_command
 
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -40,8 +40,16 @@ def run(options: argparse.Namespace) -> None:
                 bundle.extractall(folder)
             files = Path(folder, FILES)
             model = onnx.load(files / MODEL)
+            if words[0] != compile_command.NAME:
+                raise ValueError(f"its command is '{words[0]}', not {compile_command.NAME}")
         except (OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
             raise ModelError(f"'{options.bundle}' is no bundle of neuron-cc: {error}") from error
         onnx.save(with_random_weights(model), files / MODEL)
         with contextlib.chdir(files):
-            run_command(words)
+            compile_command.run(_parsed(words[1:]))
+
+
+def _parsed(words: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog=f"neuron-cc {compile_command.NAME}")
+    compile_command.add_arguments(parser)
+    return parser.parse_args(words)
