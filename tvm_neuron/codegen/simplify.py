@@ -40,6 +40,7 @@ from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.passes.pieces import cut_pieces
 from tvm_neuron.codegen.passes.reductions import split_reductions
 from tvm_neuron.codegen.passes.row_values import subtract_as_add
+from tvm_neuron.codegen.passes.separate_parts import separate_parts
 from tvm_neuron.codegen.passes.windows import split_windows
 from tvm_neuron.codegen.precision import DEFAULT, Precisions
 from tvm_neuron.codegen.tuning import USUAL, Tuning
@@ -74,6 +75,7 @@ def make_kernels(
     subtract_as_add(graph)
     write_products_through(graph)
     read_through(graph)
+    separate_parts(graph)
     compute_before_moves(graph)
     read_through(graph)
     write_moves_through(graph)
