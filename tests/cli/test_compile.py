@@ -151,10 +151,12 @@ def test_io_config_gives_the_value_of_an_input(cli: Cli, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--io-config", "{"), "--io-config is not of the form "),
-        (("--io-config", '{"inputs": {"data": 7}}'), "--io-config is not of the form "),
+        (("--io-config", "{"), "--io-config: Expecting property name enclosed in double quotes"),
+        (("--io-config", '{"inputs": ' + 20_000 * "["), "--io-config: maximum recursion depth exceeded"),
+        (("--io-config", '{"inputs": {"data": 7}}'), "--io-config: it is not of the form "),
         (("--io-config", '{"inputs": {"data": [[0], "float32"]}}'), "--io-config: input 'data' must be [[<sizes"),
         (("--io-config", "missing.json"), "--io-config file 'missing.json' can't be read: No such file or directory"),
+        (("--io-config", '{"inputs": {"data": {"value": [[1], [2, 3]]}}}'), "the value given for 'data' is no array: "),
         (("--target", "gpu"), "unknown device 'gpu': take one of inf1, inf2, trn1, or the path of a .json file"),
     ],
 )

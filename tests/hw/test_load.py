@@ -22,6 +22,13 @@ def test_files_that_describe_no_device(tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
     with pytest.raises(DeviceError, match=r"device file '.*mine.json' can't be read: No such file"):
         load_device(str(path))
-    path.write_text("{")
-    with pytest.raises(DeviceError, match=r"device file '.*mine.json' is not JSON"):
+    for text in ("{", 20_000 * "["):
+        path.write_text(text)
+        with pytest.raises(DeviceError, match=r"device file '.*mine.json' is not JSON"):
+            load_device(str(path))
+    path.write_text("[]")
+    with pytest.raises(DeviceError, match=r"device '.*mine.json' is not a JSON object; copy a chip"):
+        load_device(str(path))
+    path.write_text(json.dumps(device_to_dict(load_device("inf1")) | {"name": ["mine"]}))
+    with pytest.raises(DeviceError, match=r"device '.*mine.json': its name is \['mine'\], not text"):
         load_device(str(path))

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tvm_neuron.bundle import Request
 from tvm_neuron.cache import Store, fingerprint, open_store
-from tvm_neuron.cli.io_config import read_io_config
-from tvm_neuron.hw import Device
-from tvm_neuron.hw.load import device_to_dict
 
 Summary = dict[str, Any]
 """What a compile tells when it is done: `headline` and `report`, the report's values."""
@@ -44,10 +42,8 @@ class Cached:
             self.store.keep(self.key, output, summary)
 
 
-def find(
-    options: argparse.Namespace, wishes: dict[str, Any], device: Device, on_stage: Callable[[str], None]
-) -> Cached | None:
-    """The entry for a command line whose options of the build are `wishes`; None without a cache.
+def find(options: argparse.Namespace, request: Request, on_stage: Callable[[str], None]) -> Cached | None:
+    """The entry for a command line that asks for `request`; None without a cache.
 
     `on_stage` is also told of what is wrong with the cache.
 
@@ -60,20 +56,9 @@ def find(
     if store is None:
         return None
     on_stage("look into the cache")
-    model, output = Path(options.model), Path(options.output)
-    inputs = [read_io_config(config) for config in (options.io_config, *options.bucket)]
-    everything = {
-        "options": wishes,
-        "device": device_to_dict(device),
-        "inputs": repr(inputs),
-        "framework": options.framework,
-        "name": model.stem,
-        "kind": output.suffix,
-        "compress": options.compress,
-    }
-    files = model_files(model)
-    state = [_state(path) for path in files]
-    return Cached(store, fingerprint(everything, files), files, state)
+    files = model_files(Path(options.model))
+    wishes = request.to_dict() | {"name": Path(options.model).stem}
+    return Cached(store, fingerprint(wishes, files), files, [_state(path) for path in files])
 
 
 def _state(path: Path) -> tuple[int, int] | None:

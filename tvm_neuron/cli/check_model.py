@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tvm_neuron.cli import source
+from tvm_neuron.cli.io_config import read_io_config
 from tvm_neuron.hw import load_device
 
 NAME = "check-model"
@@ -35,7 +36,8 @@ def run(options: argparse.Namespace) -> None:
     from tvm_neuron.build import BuildOptions, placed
 
     load_device(options.target)
-    mod, params = source.read_model(options)
+    source.check_framework(options)
+    mod, params = source.read_model(options.model, read_io_config(options.io_config))
     rows = placed(mod, params, BuildOptions(device=source.device_name(options.target))).placements
     facts = _facts(rows, sum(math.prod(tensor.shape) * 2 for tensor in params.values()), options.target)
     if options.json:

@@ -12,11 +12,16 @@ A .neff is one program of a NeuronCore, so every operator must run there. A .so 
 
 import argparse
 import json
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tvm_neuron.bundle import Request
+from tvm_neuron.bundle.request import SUFFIXES
 from tvm_neuron.cli import cached, cores, effort, host, log, precision, retired, source
+from tvm_neuron.cli.io_config import read_io_config
 from tvm_neuron.cli.memory import return_freed_memory, seldom_collected
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.errors import OptionError, PlacementError
@@ -75,6 +80,27 @@ def run(options: argparse.Namespace) -> None:
     """
     retired.tell(options.retired)
     return_freed_memory()
+    with seldom_collected(), log.log("compile", options) as told:
+        request = requested(options)
+        entry = cached.find(options, request, told.stage)
+        summary = entry.fetch(Path(options.output)) if entry is not None else None
+        if summary is None:
+            summary = make(Path(options.model), request, Path(options.output), told.stage)
+            if entry is not None:
+                entry.keep(Path(options.output), summary)
+        for row in summary["report"]["placement"]:
+            reason = f": {row['reason']}" if row["reason"] else ""
+            told.detail(f"{row['name']} ({row['op']}): {row['where']}{reason}")
+    text = json.dumps(summary["report"], indent=2) if options.json else f"{options.output}: {summary['headline']}"
+    print(text)
+
+
+def requested(options: argparse.Namespace) -> Request:
+    """What the command line asks for.
+
+    Raises:
+        NeuronError: it contradicts itself, or what it names does not exist.
+    """
     device = load_device(options.target)
     is_neff = options.output.endswith(".neff")
     if is_neff and options.dynamic_batch:
@@ -85,67 +111,66 @@ def run(options: argparse.Namespace) -> None:
         raise OptionError("--compress: it is for a .neff; write one, --output FILE.neff, or leave the option out")
     if options.compress and options.enable_fast_loading_neuron_binaries:
         raise OptionError(f"--compress makes a .neff slower to load and {FAST_LOADING} quicker: leave one of them out")
-    with seldom_collected(), log.log("compile", options) as told:
-        chosen = BuildOptions(
-            must_compile=options.must_compile or is_neff,
-            minimum_segment_size=options.minimum_segment_size,
-            dynamic_batch=options.dynamic_batch,
-            on_stage=told.stage,
-            **precision.as_build_options(options),
-            **host.as_build_options(options),
-            **cores.as_build_options(options),
-            **effort.as_build_options(options),
-        )
-        entry = cached.find(options, chosen.to_dict(), device, told.stage)
-        summary = entry.fetch(Path(options.output)) if entry is not None else None
-        if summary is None:
-            summary = _compile(options, chosen, told)
-            if entry is not None:
-                entry.keep(Path(options.output), summary)
-        for row in summary["report"]["placement"]:
-            reason = f": {row['reason']}" if row["reason"] else ""
-            told.detail(f"{row['name']} ({row['op']}): {row['where']}{reason}")
-    text = json.dumps(summary["report"], indent=2) if options.json else f"{options.output}: {summary['headline']}"
-    print(text)
+    source.check_framework(options)
+    chosen = BuildOptions(
+        device=source.device_name(options.target),
+        must_compile=options.must_compile,
+        minimum_segment_size=options.minimum_segment_size,
+        dynamic_batch=options.dynamic_batch,
+        **precision.as_build_options(options),
+        **host.as_build_options(options),
+        **cores.as_build_options(options),
+        **effort.as_build_options(options),
+    )
+    return Request(
+        suffix=Path(options.output).suffix,
+        compress=options.compress,
+        inputs=tuple(read_io_config(each) for each in (options.io_config, *options.bucket)),
+        options=chosen,
+        device=device,
+    )
 
 
-def _compile(options: argparse.Namespace, chosen: BuildOptions, told: log.Log) -> cached.Summary:
+def make(model: Any, request: Request, output: Path, on_stage: Callable[[str], None]) -> cached.Summary:
+    """Compiles a model, the path of a file or a ModelProto, and writes the output.
+
+    Raises:
+        NeuronError: the model can't be read, placed or compiled, or the output not be written.
+    """
     from tvm_neuron import neff, relay
     from tvm_neuron.cli.artifact import whole_neff
     from tvm_neuron.runtime import report
 
-    told.stage(f"import {options.model}")
-    imports = [source.read_model(options, config) for config in (None, *options.bucket)]
-    target = _target(options.target)
+    name = model.stem if isinstance(model, Path) else "model"
+    on_stage(f"import {model if isinstance(model, Path) else name}")
+    imports = [source.read_model(model, inputs) for inputs in request.inputs]
+    is_neff = request.suffix == ".neff"
+    must_compile = request.options.must_compile or is_neff
+    chosen = replace(request.options, must_compile=must_compile, on_stage=on_stage)
     try:
-        if options.bucket:
-            library = relay.build_buckets(imports, target, options=chosen)
+        if len(imports) > 1:
+            library = relay.build_buckets(imports, options=chosen)
         else:
-            library = relay.build(imports[0][0], target, params=imports[0][1], options=chosen)
+            library = relay.build(imports[0][0], params=imports[0][1], options=chosen)
         del imports  # the library holds the weights as the device takes them; writing it needs the memory
     except PlacementError as error:
-        advice = "" if options.must_compile else "\nto run them on the CPU, write a library: --output FILE.so"
+        advice = "" if request.options.must_compile else "\nto run them on the CPU, write a library: --output FILE.so"
         raise PlacementError(f"{error}{advice}") from error
-    told.stage(f"write {options.output}")
+    on_stage(f"write {output}")
     writing: AbstractContextManager[None] = nullcontext()
-    if options.output.endswith(".neff"):
-        neff.save(whole_neff(library, Path(options.model).stem), options.output, options.compress)
+    if is_neff:
+        neff.save(whole_neff(library, name), output, request.compress)
     else:
-        writing = library.exporting(options.output)
+        writing = library.exporting(output)
     with writing:
         found = report(library)
-        more = [f"\n  bucket {n}: {report(library, n).headline()}" for n in range(1, len(options.bucket) + 1)]
+        more = [f"\n  bucket {n}: {report(library, n).headline()}" for n in range(1, len(request.inputs))]
     return {"headline": found.headline() + "".join(more), "report": found.to_json()}
-
-
-def _target(device: str) -> dict[str, Any]:
-    """The target of a chip, or of a device description in a file."""
-    return {"kind": "llvm", "keys": ["neuron", "cpu"], "device": source.device_name(device)}
 
 
 def _output(text: str) -> str:
     path = Path(text)
-    if path.suffix not in (".neff", ".so"):
+    if path.suffix not in SUFFIXES:
         raise argparse.ArgumentTypeError(f"'{text}' must end in .neff or .so")
     if not path.absolute().parent.is_dir():
         raise argparse.ArgumentTypeError(f"there is no folder '{path.parent}'")

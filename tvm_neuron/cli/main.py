@@ -39,13 +39,12 @@ completion of words by the shell: eval "$(neuron-cc --print-completion bash)" (o
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line; returns its exit code."""
     end_quickly()
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    options = _parser().parse_args(words)
+    options = _parser().parse_args(arguments)
     try:
         options.run(options)
         sys.stdout.flush()
     except InternalError as error:
-        return _internal(options, words, error)
+        return _internal(options, error)
     except NeuronError as error:
         print(f"neuron-cc {options.command}: error {error.code}: {error}", file=sys.stderr)
         return 1
@@ -55,23 +54,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except RuntimeError as error:
-        return _interrupted(options.command) if _came_through_tvm(error) else _internal(options, words, error)
+        return _interrupted(options.command) if _came_through_tvm(error) else _internal(options, error)
     except Exception as error:
-        return _internal(options, words, error)
+        return _internal(options, error)
     return 0
 
 
-def _internal(options: argparse.Namespace, words: list[str], error: Exception) -> int:
+def _internal(options: argparse.Namespace, error: Exception) -> int:
     """An error that is ours: what is needed to see it again goes into a bundle, and its user is told so."""
     message = f"{type(error).__name__}: {error}" if not isinstance(error, InternalError) else str(error)
     print(f"neuron-cc {options.command}: internal error {InternalError.code}: {message}", file=sys.stderr)
     if options.command != compile_command.NAME:
         traceback.print_exception(error)
         return 1
-    from tvm_neuron.cli.bundle import write_bundle  # here, since it brings onnx with it
+    import onnx
+
+    from tvm_neuron.bundle.archive import write_bundle  # here, since it brings onnx with it
 
     try:
-        path = write_bundle(error, options, words)
+        request = compile_command.requested(options)
+        path = write_bundle(error, request, onnx.load(options.model), options.bundle_weights)
     except Exception as failure:
         print(f"neuron-cc: no bundle could be written: {failure}", file=sys.stderr)
         traceback.print_exception(error)

@@ -1,20 +1,21 @@
-"""neuron-cc replay: run the command of an internal error's bundle again, on its model.
+"""neuron-cc replay: compile the model of an internal error's bundle again, in the way that failed.
+
+A bundle is data. Its model and its options are read, nothing in it is run, and nothing is written but into a fresh
+folder, which is removed at the end.
 
 Example:
   neuron-cc replay neuron-cc-bundle-1.zip
 """
 
 import argparse
-import contextlib
 import json
 import tempfile
-import zipfile
+from dataclasses import replace
 from pathlib import Path
 
-import onnx
-
 from tvm_neuron.cli import compile as compile_command
-from tvm_neuron.errors import ModelError
+from tvm_neuron.cli.progress import stages
+from tvm_neuron.hw.load import device_to_dict
 
 NAME = "replay"
 
@@ -25,31 +26,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Compiles the bundle's model with the bundle's words, in a folder of its own.
+    """Compiles the bundle's model as was asked for.
 
     Raises:
-        ModelError: it is no bundle.
-        NeuronError: what the command raises.
+        ModelError: it is no bundle, or a damaged one.
+        NeuronError: what the compile raises.
     """
-    from tvm_neuron.cli.bundle import FILES, MODEL, with_random_weights
+    from tvm_neuron.bundle.archive import read_bundle  # here, since it brings onnx with it
 
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            with zipfile.ZipFile(options.bundle) as bundle:
-                words = json.loads(bundle.read("facts.json"))["words"]
-                bundle.extractall(folder)
-            files = Path(folder, FILES)
-            model = onnx.load(files / MODEL)
-            if words[0] != compile_command.NAME:
-                raise ValueError(f"its command is '{words[0]}', not {compile_command.NAME}")
-        except (OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
-            raise ModelError(f"'{options.bundle}' is no bundle of neuron-cc: {error}") from error
-        onnx.save(with_random_weights(model), files / MODEL)
-        with contextlib.chdir(files):
-            compile_command.run(_parsed(words[1:]))
-
-
-def _parsed(words: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog=f"neuron-cc {compile_command.NAME}")
-    compile_command.add_arguments(parser)
-    return parser.parse_args(words)
+    request, model = read_bundle(options.bundle)
+    with tempfile.TemporaryDirectory(prefix="neuron-cc-replay-") as folder, stages(NAME) as on_stage:
+        device = Path(folder, "device.json")
+        device.write_text(json.dumps(device_to_dict(request.device)))
+        request = replace(request, options=replace(request.options, device=str(device)))
+        summary = compile_command.make(model, request, Path(folder, f"out{request.suffix}"), on_stage)
+    print(f"{options.bundle} compiles without an error: {summary['headline']}")

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from tvm_neuron.cli.io_config import read_io_config
+from tvm_neuron.bundle import IoConfig
 from tvm_neuron.errors import OptionError
 from tvm_neuron.hw import CHIPS
 
@@ -28,21 +28,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default="inf1", help=f"{', '.join(CHIPS)} or a device description (.json)")
 
 
-def read_model(options: argparse.Namespace, io_config: str | None = None) -> tuple[Any, Any]:
-    """The Relax module and its weights; its inputs as `io_config` says, or as the option does.
+def check_framework(options: argparse.Namespace) -> None:
+    """Models are ONNX files.
 
     Raises:
-        NeuronError: it is of another framework, can't be read, or the inputs' description does not fit it.
+        OptionError: --framework says another; the message says how to convert the model.
     """
-    from tvm_neuron import relay
-
     if options.framework != "ONNX":
         raise OptionError(
             f"--framework {options.framework}: models are read as ONNX. Convert it: {_ELSEWHERE[options.framework]}; "
             "then give the .onnx file, without --framework"
         )
-    inputs = read_io_config(io_config or options.io_config)
-    return relay.frontend.from_onnx(options.model, inputs.shapes, inputs.dtypes or "float32", values=inputs.values)
+
+
+def read_model(model: Any, inputs: IoConfig) -> tuple[Any, Any]:
+    """The Relax module and its weights; `model` is the path of a file or a ModelProto.
+
+    Raises:
+        NeuronError: it can't be read, or `inputs` does not fit it.
+    """
+    from tvm_neuron import relay
+
+    return relay.frontend.from_onnx(model, inputs.shapes, inputs.dtypes or "float32", values=inputs.values)
 
 
 def device_name(target: str) -> str:

@@ -37,13 +37,19 @@ def _parsed(text: str, where: str) -> Device:
     """By its text, so that a file which changes in the meantime is read again."""
     try:
         raw = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DeviceError(f"device file '{where}' is not JSON: {error}") from error
     return device_from_dict(raw, where)
 
 
-def device_from_dict(raw: Mapping[str, Any], where: str) -> Device:
-    """Builds a Device from `{"name": ..., "<quantity>": {"value": ..., "source": ...}, ...}`."""
+def device_from_dict(raw: Any, where: str) -> Device:
+    """Builds a Device from `{"name": ..., "<quantity>": {"value": ..., "source": ...}, ...}`.
+
+    Raises:
+        DeviceError: it is of another form, or a value makes no sense.
+    """
+    if not isinstance(raw, Mapping):
+        raise DeviceError(f"device '{where}' is not a JSON object; copy a chip from {_FOLDER} and change it")
     quantities = _LATER | {key: entry for key, entry in raw.items() if key != "name"}
     unknown = sorted(set(quantities) - set(Device.numbers()))
     missing = sorted(set(Device.numbers()) - set(quantities))
@@ -52,6 +58,8 @@ def device_from_dict(raw: Mapping[str, Any], where: str) -> Device:
             f"device '{where}': unknown keys [{', '.join(unknown)}], missing keys "
             f"[{', '.join(missing + ([] if 'name' in raw else ['name']))}]; copy a chip from {_FOLDER} and change it"
         )
+    if not isinstance(raw["name"], str):
+        raise DeviceError(f"device '{where}': its name is {raw['name']!r}, not text")
     for key, entry in quantities.items():
         if not isinstance(entry, Mapping) or set(entry) != {"value", "source"}:
             raise DeviceError(f'device \'{where}\': {key} must be {{"value": ..., "source": ...}}, not {entry!r}')

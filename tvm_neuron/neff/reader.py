@@ -109,12 +109,9 @@ def _decode(decode: Callable[[bytes], T], sections: dict[str, memoryview], name:
 
 def _device(raw: dict[str, Any]) -> Device:
     try:
-        device = device_from_dict(raw, str(raw.get("name")))
+        return device_from_dict(raw, str(raw.get("name")))
     except DeviceError as error:
         raise NeffError(f"NEFF section 'device': {error}") from error
-    if not isinstance(device.name, str):
-        raise NeffError(f"NEFF section 'device': its name is {device.name!r}, not text")
-    return device
 
 
 def _memory(raw: dict[str, Any]) -> dict[str, int]:

@@ -14,6 +14,7 @@ from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.onnx.converters import CONVERTERS
 from tvm_neuron.frontend.onnx.functions import has_body
 from tvm_neuron.frontend.onnx.graphs import real_inputs
+from tvm_neuron.frontend.onnx.messages import broken_texts
 from tvm_neuron.frontend.onnx.model_file import Stored, read_model_file
 from tvm_neuron.frontend.onnx.recurrent import RECURRENT
 from tvm_neuron.frontend.onnx.sequences import SEQUENCE_OPERATORS
@@ -60,6 +61,12 @@ def load_model(model: onnx.ModelProto | str | os.PathLike[str]) -> tuple[onnx.Mo
     if not loaded.ir_version or not loaded.HasField("graph"):
         raise ModelError(f"{path}: not an ONNX file")
     return loaded, stored
+
+
+def check_texts(model: onnx.ModelProto) -> None:
+    """All names are texts."""
+    for message, field in broken_texts(model):
+        raise ModelError(f"the model is damaged: the {field} of a {type(message).__name__} is not UTF-8")
 
 
 def check_opset(model: onnx.ModelProto, opset: int | None) -> int:
@@ -127,7 +134,10 @@ def check_values(graph: onnx.GraphProto, values: Mapping[str, ArrayLike] | None)
             raise ModelError(f"a value is given for '{name}', but the model's inputs are: {', '.join(inputs)}")
         tensor = inputs[name].type.tensor_type
         dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-        array = np.asarray(given)
+        try:
+            array = np.asarray(given)
+        except ValueError as error:  # rows of different lengths, too many dimensions
+            raise ModelError(f"the value given for '{name}' is no array: {error}") from error
         if not np.can_cast(array.dtype, dtype, "same_kind"):
             raise ModelError(f"the value given for '{name}' has dtype {array.dtype}; the model wants {dtype}")
         if tensor.HasField("shape"):

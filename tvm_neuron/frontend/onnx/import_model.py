@@ -44,6 +44,7 @@ def from_onnx(
     the value of an input must be given.
     """
     proto, stored = checks.load_model(model)
+    checks.check_texts(proto)
     version = checks.check_opset(proto, opset)
     graph = proto.graph
     checks.check_wiring(graph)
