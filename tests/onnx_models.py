@@ -18,12 +18,14 @@ def make_model(
     weights: Arrays | None = None,
     opset: int = 18,
     dtype: int = TensorProto.FLOAT,
+    dtypes: dict[str, int] | None = None,
 ) -> onnx.ModelProto:
-    """A model of `nodes`; outputs get their types by shape inference."""
+    """A model of `nodes`; inputs are of `dtype` but for those in `dtypes`, outputs get types by shape inference."""
+    of = dict.fromkeys(inputs, dtype) | (dtypes or {})
     graph = helper.make_graph(
         nodes,
         "test",
-        [helper.make_tensor_value_info(name, dtype, shape) for name, shape in inputs.items()],
+        [helper.make_tensor_value_info(name, of[name], shape) for name, shape in inputs.items()],
         [onnx.ValueInfoProto(name=name) for name in outputs],
         [numpy_helper.from_array(array, name) for name, array in (weights or {}).items()],
     )

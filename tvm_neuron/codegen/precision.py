@@ -5,14 +5,15 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from tvm_neuron.errors import OptionError
-from tvm_neuron.isa.dtypes import MATMUL_DTYPES
+from tvm_neuron.isa.dtypes import MATMUL_DTYPES, device_dtype
 
 
 @dataclass(frozen=True)
 class Precision:
     """How the float32 tensors of an operator are kept, and as what the PE array multiplies them.
 
-    Tensors that are float16 or bfloat16 in the model stay so. Engines compute, and PSUM accumulates, in float32.
+    Tensors that are float16 or bfloat16 in the model stay so, as do integers and booleans that nothing multiplies.
+    Engines compute, and PSUM accumulates, in float32.
     """
 
     stored: str
@@ -20,7 +21,7 @@ class Precision:
 
     def dtype_of(self, model_dtype: str) -> str:
         """In which dtype a tensor of the model is kept."""
-        return model_dtype if model_dtype in MATMUL_DTYPES else self.stored
+        return self.stored if model_dtype == "float32" else device_dtype(model_dtype)
 
     def operand_dtype(self, model_dtype: str) -> str:
         """As which dtype the PE array reads such a tensor."""

@@ -53,7 +53,7 @@ def separate_operands(
                 continue
             copy = copies.get((data, root.dtype))
             if copy is None:
-                copy = Tensor(f"{data.name}.{root.dtype}", data.shape, data.dtype)
+                copy = Tensor(f"{data.name}.{root.dtype}", data.shape, root.dtype)
                 copies[data, root.dtype] = copy
                 partition_of[copy] = partition_of[data]
                 found.append(elementwise_copy(kernel, data, copy, partition_of[copy]))

@@ -1,19 +1,20 @@
 """choose_dtypes: in which dtype each tensor is kept while the subgraph runs."""
 
+from tvm_neuron.codegen.integers import is_integer
 from tvm_neuron.codegen.precision import DEFAULT, Precisions
 from tvm_neuron.isa.dtypes import device_dtype
 from tvm_neuron.schedule.kernel import Contraction, Kernel, Product
 from tvm_neuron.schedule.tensor import Tensor
 
 SMALL_ELEMS = 1 << 16
-WHOLE = ("bool", "int8", "uint8", "int16", "int32", "int64")
 
 
 def choose_dtypes(kernels: list[Kernel], precisions: Precisions = DEFAULT) -> dict[Tensor, str]:
     """The PE array's dtype for what it reads, else what the precision of the operator that writes a tensor says.
 
     Small tensors that the PE array does not read stay float32: a softmax's logits, maxima and sums are such, rounding
-    them costs accuracy, keeping them costs nothing. Inputs, outputs, integers and booleans keep the model's dtype.
+    them costs accuracy, keeping them costs nothing. Inputs and outputs keep the model's dtype, as do integers and
+    booleans that it does not read.
     """
     multiplied = {
         tensor: k.root.dtype
@@ -25,11 +26,11 @@ def choose_dtypes(kernels: list[Kernel], precisions: Precisions = DEFAULT) -> di
     found: dict[Tensor, str] = {}
     for kernel in kernels:
         for tensor in (kernel.out, *kernel.sources()):
-            if tensor.kind in ("input", "output") or tensor.dtype in WHOLE:
+            if tensor.kind in ("input", "output"):
                 found[tensor] = device_dtype(tensor.dtype)
             elif tensor in multiplied:
                 found[tensor] = multiplied[tensor]
-            elif tensor.elems <= SMALL_ELEMS:
+            elif tensor.elems <= SMALL_ELEMS and not is_integer(tensor.dtype):
                 found[tensor] = "float32"
             else:
                 found[tensor] = precisions.of(writer[tensor].origins[-1].name).dtype_of(tensor.dtype)

@@ -83,8 +83,12 @@ def _wish(graph: Graph, tensor: Tensor, dim: int, depth: int) -> int:
 
 
 def input_dim(graph: Graph, tensor: Tensor) -> int | None:
-    """For an input that a product reads: a dimension that DMA fills in rows, from which the depth is near."""
+    """For an input that a product reads, or a cast of it: one that DMA fills in rows, from which the depth is near."""
     for reader in graph.readers(tensor):
+        if isinstance(reader.expr, Load) and reader.expr.indices == reader.index and not reader.combine:
+            found = input_dim(graph, reader.output)
+            if found is not None:
+                return found
         for load in product_factors(reader) or ():
             dims = depth_dims(load, summed_axis(reader)) if load.tensor is tensor else []
             if dims:
