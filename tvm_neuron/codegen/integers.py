@@ -33,6 +33,8 @@ def arithmetic(op: str, dtype: str, left: Expr, right: Expr) -> Expr:
     value = Apply(op, (left, right))
     if not any(True for _ in loads(value)):
         return value  # positions only
+    if dtype not in _BITS:
+        return inexact(op, left, right)
     if op in _DIVISIONS:
         return _divided(op, dtype, left, right)
     is_wide = max(map(bound, (left, right))) > EXACT_TO

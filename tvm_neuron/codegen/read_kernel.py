@@ -12,6 +12,7 @@ from tvm_neuron.errors import CompileError
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, loads
 from tvm_neuron.schedule.graph import Block
+from tvm_neuron.schedule.operations import NEUTRAL
 from tvm_neuron.schedule.tensor import Tensor
 
 _BINARY = {
@@ -77,7 +78,7 @@ class _Reader:
         if not isinstance(init, Num):
             raise CompileError(f"{self.origin}: its reduction starts from no constant")
         start = init.value
-        if is_integer(output.dtype) and combine in ("max", "min"):
+        if combine in ("max", "min") and (is_integer(output.dtype) or NEUTRAL[combine](start)):
             # the least or largest of its dtype, so that any value replaces it
             start = {"max": -inf, "min": inf}[combine]
         return Block(self.origin, axes, output, index, expr, combine, start)

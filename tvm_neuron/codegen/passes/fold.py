@@ -1,11 +1,9 @@
 """fold_constants: what depends on constants alone is computed now, with NumPy."""
 
-from typing import Any
-
-from numpy.typing import NDArray
+from collections.abc import Mapping
 
 from tvm_neuron.schedule.evaluate import evaluate_blocks
-from tvm_neuron.schedule.expr import Axis, Expr, Index, Load
+from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, rewrite
 from tvm_neuron.schedule.graph import Block, Graph
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -16,14 +14,17 @@ def fold_constants(graph: Graph) -> None:
     for block in graph.blocks:
         pending.setdefault(block.output, []).append(block)
     kept: list[Block] = []
+    written_out: dict[Tensor, Tensor] = {}
     for block in graph.blocks:
         if block is not pending[block.output][-1]:
             continue
-        writers = pending[block.output]
+        writers = [_reading(written_out, writer) for writer in pending[block.output]]
         if all(tensor.value is not None for writer in writers for tensor in writer.sources()):
             value = evaluate_blocks(writers)
             if block.output.kind == "output":
-                kept.append(_written_out(block, value))
+                constant = Tensor(f"{block.output.name}.value", value.shape, block.output.dtype, value=value)
+                written_out[block.output] = constant
+                kept.append(_written_out(block, constant))
             else:
                 block.output.value = value
         else:
@@ -31,9 +32,19 @@ def fold_constants(graph: Graph) -> None:
     graph.blocks = kept
 
 
-def _written_out(block: Block, value: NDArray[Any]) -> Block:
+def _reading(constants: Mapping[Tensor, Tensor], block: Block) -> Block:
+    """The block with constants in the place of the outputs that they are written to."""
+    if constants.keys().isdisjoint(block.sources()):
+        return block
+
+    def leaf(part: Num | Index | Load) -> Expr:
+        return Load(constants.get(part.tensor, part.tensor), part.indices) if isinstance(part, Load) else part
+
+    return block.with_expr(rewrite(block.expr, leaf))
+
+
+def _written_out(block: Block, constant: Tensor) -> Block:
     """An output that is known at compile time is written all the same."""
-    axes = tuple(Axis(f"d{d}", extent) for d, extent in enumerate(value.shape))
+    axes = tuple(Axis(f"d{d}", extent) for d, extent in enumerate(constant.shape))
     index: tuple[Expr, ...] = tuple(Index(axis) for axis in axes)
-    constant = Tensor(f"{block.output.name}.value", value.shape, block.output.dtype, value=value)
     return Block(block.origin, axes, block.output, index, Load(constant, index))

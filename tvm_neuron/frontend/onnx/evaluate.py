@@ -62,6 +62,6 @@ def _result_elems(node: onnx.NodeProto, inputs: Sequence[np.ndarray | None]) -> 
 @cache
 def _operator(domain: str, op_type: str, opset: int) -> Any:
     try:
-        return load_op(domain, op_type, opset)
-    except (onnx.reference.op_run.RuntimeContextError, NotImplementedError, ValueError, KeyError):
+        return load_op(domain, op_type, opset, evaluator_cls=onnx.reference.ReferenceEvaluator)
+    except (RuntimeError, ValueError, KeyError):
         return None
