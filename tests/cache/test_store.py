@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,10 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
 def test_what_was_kept_comes_back(store: Store, source: Path, tmp_path: Path, told: list[str]) -> None:
     target = tmp_path / "again"
     assert store.fetch(KEY, target) is None
@@ -50,7 +55,6 @@ def test_what_was_kept_comes_back(store: Store, source: Path, tmp_path: Path, to
         (lambda data: data[:40], "ends within its head"),
         (lambda data: data[:-1], "bytes instead of"),
         (lambda data: data + b"\0", "bytes instead of"),
-        (lambda data: b"X" + data[1:], "is of another format"),
         (lambda data: data[:-5] + b"?" + data[-4:], "has a wrong checksum"),
         (lambda data: data.replace(b'"a"', b'"b"'), "has a wrong checksum"),
         (lambda data: data.replace(b'{"a"', b'["a"'), "has a damaged note"),
@@ -88,7 +92,7 @@ def test_the_longest_unused_make_room(store: Store, source: Path, tmp_path: Path
         os.utime(store.folder / (f"{age}" * 64), (age, age))
         if age == 3:
             assert store.fetch("0" * 64, tmp_path / "again") == {}
-    assert {path.name[0] for path in store.folder.iterdir()} == {"0", "3", "4", "5"}
+    assert {path.name[0] for path in store.folder.iterdir()} == {"0", "3", "4", "5", "C"}
     assert told == []
 
 
@@ -100,13 +104,109 @@ def test_a_result_larger_than_the_cache(store: Store, source: Path, told: list[s
 
 
 def test_what_a_dead_writer_left_is_removed(store: Store, source: Path) -> None:
-    store.folder.mkdir()
-    old, new = store.folder / ".part-old", store.folder / ".part-new"
-    for path in (old, new):
-        path.write_bytes(b"half")
-    os.utime(old, (time.time() - 7200, time.time() - 7200))
     store.keep(KEY, source, {})
-    assert {path.name for path in store.folder.iterdir()} == {".part-new", KEY}
+    begun = (store.folder / KEY).read_bytes()[:100]
+    old, new, foreign = (store.folder / f".part-{name}" for name in ("old", "new", "foreign"))
+    for path in (old, new, foreign):
+        path.write_bytes(b"half" if path == foreign else begun)
+    for path in (old, foreign):
+        os.utime(path, (time.time() - 7200, time.time() - 7200))
+    store.keep("1" * 64, source, {})
+    assert names(store.folder) == {".part-new", ".part-foreign", KEY, "1" * 64, "CACHEDIR.TAG"}
+
+
+def test_its_folder_is_its_users_alone(store: Store, source: Path, told: list[str]) -> None:
+    store.keep(KEY, source, {})
+    assert {path.name: f"{path.stat().st_mode:o}" for path in (store.folder, store.folder / KEY)} == {
+        "cache": "40700", KEY: "100600",
+    }  # fmt: skip
+    assert told == []
+
+
+@pytest.mark.parametrize("name", ["notes.txt", ".git", "f" * 63, "f" * 64, "CACHEDIR.TAG", "folder"])
+@pytest.mark.parametrize("limit_bytes", [10**7, 2 * 10**6])
+def test_a_folder_that_holds_other_things_is_refused(
+    store: Store, source: Path, tmp_path: Path, told: list[str], name: str, limit_bytes: int
+) -> None:
+    """However old and large they are, and also if they look like the cache's."""
+    store.limit_bytes = limit_bytes
+    store.folder.mkdir()
+    (store.folder / name).mkdir() if name == "folder" else (store.folder / name).write_bytes(bytes(5 * 10**6))
+    os.utime(store.folder / name, (0, 0))
+    store.keep(KEY, source, {})
+    assert store.fetch(KEY, tmp_path / "again") is None
+    reason = f"it holds '{name}', which is not the cache's: give it an empty folder of its own"
+    assert told == [f"the cache '{store.folder}' can't be {done}: {reason}" for done in ("written", "read")]
+    assert names(store.folder) == {name}
+
+
+def test_a_cache_into_which_others_were_put_is_refused(store: Store, source: Path, told: list[str]) -> None:
+    store.keep(KEY, source, {})
+    (store.folder / "notes.txt").write_text("mine")
+    store.keep("1" * 64, source, {})
+    assert "it holds 'notes.txt', which is not the cache's" in told[0]
+    assert names(store.folder) == {KEY, "CACHEDIR.TAG", "notes.txt"}
+
+
+def plant_other(entry: Path) -> None:
+    entry.write_bytes(b"a store of somebody else")
+
+
+def plant_link(entry: Path) -> None:
+    entry.rename(entry.parents[1] / "elsewhere")
+    entry.symlink_to(entry.parents[1] / "elsewhere")
+
+
+def plant_pipe(entry: Path) -> None:
+    entry.unlink()
+    os.mkfifo(entry)
+
+
+@pytest.mark.parametrize(
+    ("plant", "reason"),
+    [
+        (plant_other, "does not begin as entries do, so it is left alone; remove it if you don't need it"),
+        (plant_link, "is a link to another place"),
+        (plant_pipe, "does not begin as entries do"),
+        (lambda entry: entry.chmod(0o666), "may be written by other users (its mode is 666)"),
+        (lambda entry: entry.chmod(0o620), "may be written by other users (its mode is 620)"),
+    ],
+)
+def test_what_is_no_entry_of_ours_is_neither_read_nor_replaced_nor_removed(
+    store: Store, source: Path, tmp_path: Path, told: list[str], plant: Callable[[Path], None], reason: str
+) -> None:
+    store.limit_bytes = 3 * 10**6
+    store.keep(KEY, source, {})
+    plant(store.folder / KEY)
+    before = os.lstat(store.folder / KEY)
+    os.utime(store.folder / KEY, (0, 0), follow_symlinks=False)
+    assert store.fetch(KEY, tmp_path / "again") is None
+    store.keep(KEY, source, {})
+    assert [f"its entry '{KEY}' {reason}" in line for line in told] == [True, True]
+    for other in "123":
+        store.keep(other * 64, source, {})
+    after = os.lstat(store.folder / KEY)
+    assert (after.st_ino, after.st_size, after.st_mode) == (before.st_ino, before.st_size, before.st_mode)
+    assert names(store.folder) == {KEY, "2" * 64, "3" * 64, "CACHEDIR.TAG"}
+
+
+def test_another_users_work_is_not_trusted(
+    store: Store, source: Path, tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.keep(KEY, source, {})
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert store.fetch(KEY, tmp_path / "again") is None
+    store.keep(KEY, source, {})
+    assert [f"it belongs to the user {os.getuid()}, not to {os.getuid() + 1}" in line for line in told] == [True, True]
+
+
+def test_a_folder_that_others_may_write_is_not_trusted(
+    store: Store, source: Path, tmp_path: Path, told: list[str]
+) -> None:
+    store.keep(KEY, source, {})
+    store.folder.chmod(0o777)
+    assert store.fetch(KEY, tmp_path / "again") is None
+    assert told == [f"the cache '{store.folder}' can't be read: it may be written by other users (its mode is 777)"]
 
 
 def test_a_folder_that_can_not_be_written(source: Path, tmp_path: Path, told: list[str]) -> None:
@@ -140,7 +240,8 @@ def test_several_processes_write_and_read(tmp_path: Path, source: Path) -> None:
     words = [sys.executable, "-c", _WRITER, str(tmp_path / "cache"), str(source)]
     running = [subprocess.Popen([*words, str(tmp_path / f"again{i}")]) for i in range(3)]
     assert [process.wait(timeout=300) for process in running] == [0, 0, 0]
-    assert {path.stat().st_size > len(CONTENT) for path in (tmp_path / "cache").iterdir()} == {True}
+    entries = [path for path in (tmp_path / "cache").iterdir() if path.name != "CACHEDIR.TAG"]
+    assert {path.stat().st_size > len(CONTENT) for path in entries} == {True}
 
 
 def test_the_key_is_of_wishes_contents_and_compiler(source: Path, tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 An entry is one file, named by its key: magic, SHA-256, two lengths, a note (JSON), the result. It is written aside and
 renamed, so that readers see whole entries only, and of several writers of one key the last one counts. Its checksum is
-verified while it is read; an entry that fails is removed, and made again by whoever asked for it.
+verified while it is read; an entry that fails is removed, and made again by whoever asked for it. What is not certainly
+the work of this user's cache is neither read nor removed.
 """
 
 import json
@@ -16,12 +17,11 @@ from struct import Struct
 from tempfile import NamedTemporaryFile
 from typing import Any, BinaryIO
 
+from tvm_neuron.cache.folder import ASIDE, MAGIC, ForeignError, check_folder, claim, is_key, open_own
 from tvm_neuron.neff import write_aside
 
-_MAGIC = b"tvm_neuron 1\n\0\0\0"
 _HEAD = Struct("<16s32sQQ")  # magic, SHA-256 of key and all that follows, bytes of the note, bytes of the result
 _CHUNK_BYTES = 1 << 20
-_ASIDE = ".part-"
 _ABANDONED_SECONDS = 3600
 
 
@@ -48,11 +48,12 @@ class Store:
         """
         entry = self.folder / key
         try:
-            file = entry.open("rb")
+            check_folder(self.folder)
+            file = open_own(entry)
         except FileNotFoundError:
             return None
-        except OSError as error:
-            self._on_trouble(f"the cache '{self.folder}' can't be read: {error.strerror}")
+        except (ForeignError, OSError) as error:
+            self._tell("read", error)
             return None
         with file:
             try:
@@ -77,16 +78,24 @@ class Store:
             )
             return
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            check_folder(self.folder)
+            claim(self.folder)
+            with suppress(FileNotFoundError):
+                open_own(self.folder / key).close()  # or else what lies there is not replaced
             self._write(key, source, encoded)
             self._trim()
-        except OSError as error:
-            self._on_trouble(f"the cache '{self.folder}' can't be written: {error.strerror}")
+        except (ForeignError, OSError) as error:
+            self._tell("written", error)
+
+    def _tell(self, done: str, error: ForeignError | OSError) -> None:
+        reason = error.strerror if isinstance(error, OSError) else error
+        self._on_trouble(f"the cache '{self.folder}' can't be {done}: {reason}")
 
     def _write(self, key: str, source: Path, note: bytes) -> None:
-        with NamedTemporaryFile(dir=self.folder, prefix=_ASIDE, delete=False) as file:
+        with NamedTemporaryFile(dir=self.folder, prefix=ASIDE, delete=False) as file:
             try:
-                file.write(bytes(_HEAD.size))
+                file.write(_HEAD.pack(MAGIC, bytes(32), 0, 0))
+                file.flush()  # whoever finds it now knows whose it is
                 digest, size = _started(key, note), 0
                 file.write(note)
                 with source.open("rb") as result:
@@ -94,7 +103,7 @@ class Store:
                         digest.update(chunk)
                         size += file.write(chunk)
                 file.seek(0)
-                file.write(_HEAD.pack(_MAGIC, digest.digest(), len(note), size))
+                file.write(_HEAD.pack(MAGIC, digest.digest(), len(note), size))
                 file.flush()
                 os.fsync(file.fileno())
                 os.replace(file.name, self.folder / key)
@@ -106,11 +115,11 @@ class Store:
         """Removes what exceeds the limit, and what a writer that died left behind."""
         found = []
         for path in self.folder.iterdir():
-            with suppress(FileNotFoundError):  # another process has just removed it
-                stat = path.stat()
-                if not path.name.startswith(_ASIDE):
+            with suppress(OSError, ForeignError), open_own(path) as file:  # or another process has just removed it
+                stat = os.fstat(file.fileno())
+                if is_key(path.name):
                     found.append((stat.st_mtime_ns, stat.st_size, path))
-                elif time.time() - stat.st_mtime > _ABANDONED_SECONDS:
+                elif path.name.startswith(ASIDE) and time.time() - stat.st_mtime > _ABANDONED_SECONDS:
                     path.unlink()
         total = sum(size for _, size, _ in found)
         for _, size, path in sorted(found):
@@ -134,9 +143,7 @@ def _read(file: BinaryIO, key: str) -> tuple[dict[str, Any], Iterator[bytes]]:
     head = file.read(_HEAD.size)
     if len(head) < _HEAD.size:
         raise _DamagedError("ends within its head")
-    magic, expected, note_bytes, result_bytes = _HEAD.unpack(head)
-    if magic != _MAGIC:
-        raise _DamagedError("is of another format")
+    _, expected, note_bytes, result_bytes = _HEAD.unpack(head)
     if size != _HEAD.size + note_bytes + result_bytes:
         raise _DamagedError(f"has {size} bytes instead of {_HEAD.size + note_bytes + result_bytes}")
     note = file.read(note_bytes)
