@@ -14,9 +14,10 @@ _GOLDEN = Path(__file__).parent / "golden"
 
 
 @pytest.fixture(autouse=True)
-def _no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever a test compiles is compiled; those of the cache give theirs a folder."""
+def _no_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whatever a test compiles is compiled; those of the cache give theirs a folder. No bundle is left in the home."""
     monkeypatch.setenv("NEURON_CC_CACHE", "off")
+    monkeypatch.setenv("NEURON_CC_BUNDLES", str(tmp_path_factory.getbasetemp() / "bundles"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

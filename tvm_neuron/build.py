@@ -1,17 +1,20 @@
 """The whole compiler as a list: normalise, partition, compile the Neuron subgraphs, lower the CPU rest."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import tvm
 from tvm import relax
 
 from tvm_neuron.codegen import byoc, cpu
+from tvm_neuron.codegen.defects import PartError, is_defect, write_down
 from tvm_neuron.codegen.options import BuildOptions, build_options, current_options
+from tvm_neuron.codegen.retreat import Retreat
+from tvm_neuron.codegen.share import subgraphs, warn_of_little_work
 from tvm_neuron.codegen.worth import weigher
-from tvm_neuron.errors import InternalError, NeuronError, OptionError, UnschedulableError
+from tvm_neuron.errors import OptionError, internal_error
 from tvm_neuron.frontend.normalize import Params, normalize
 from tvm_neuron.frontend.origin import bindings_of, op_name
 from tvm_neuron.hw import load_device
@@ -22,6 +25,8 @@ from tvm_neuron.runtime import MANIFEST_ENTRY, VERSION, make_module
 from tvm_neuron.runtime.host import BASELINE
 
 __all__ = ["BuildOptions", "build", "build_options", "lower", "placed"]
+
+T = TypeVar("T")
 
 
 def build(
@@ -49,7 +54,7 @@ def _host(options: BuildOptions) -> tvm.target.Target:
 
 @contextmanager
 def _naming_stages(options: BuildOptions) -> Iterator[BuildOptions]:
-    """What fails inside of TVM, of which its user can know nothing, says at which stage of the build that was."""
+    """What fails inside, of which a user can know nothing, is written down and says at which stage that was."""
     stages = ["start"]
 
     def on_stage(name: str) -> None:
@@ -58,11 +63,12 @@ def _naming_stages(options: BuildOptions) -> Iterator[BuildOptions]:
 
     try:
         yield replace(options, on_stage=on_stage)
-    except NeuronError:
-        raise
     except Exception as error:
-        reason = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
-        raise InternalError(f"TVM failed at the stage '{stages[-1]}': {reason.strip()}") from error
+        if not is_defect(error):
+            raise
+        defect = internal_error(error, f"the stage '{stages[-1]}'")
+        write_down(defect, options)
+        raise defect from error
 
 
 def lower(mod: tvm.IRModule, params: Params | None, options: BuildOptions, prefix: str = "") -> tvm.IRModule:
@@ -83,36 +89,48 @@ def placed(mod: tvm.IRModule, params: Params | None, options: BuildOptions) -> P
     """
     with _naming_stages(options) as options, _host(options):
         load_device(options.device)
-        options.on_stage("partition")
-        return partition(normalize(mod, params), byoc.scheduler(options, {}), weigher(options))
+        return _in_parts(normalize(mod, params), options, lambda parts: parts)
 
 
 def place(mod: tvm.IRModule, options: BuildOptions) -> tvm.IRModule:
-    """The parts, those for NeuronCores compiled.
+    """The parts, those for NeuronCores compiled. Warns if these have little of the work."""
+
+    def compiled(parts: Partition) -> tvm.IRModule:
+        if options.must_compile:
+            check_must_compile(parts.placements)
+        return run_codegen(parts, options)
+
+    return _in_parts(mod, options, compiled)
+
+
+def _in_parts(mod: tvm.IRModule, options: BuildOptions, use: Callable[[Partition], T]) -> T:
+    """What `use` makes of the parts. Where it can't compile one, operators leave it for the CPU.
 
     Every operator was asked on its own whether it can be scheduled. One that then can't be beside its neighbours (it
-    would need their tensors in another layout, or more memory than they leave) goes to the CPU, with that reason.
+    would need their tensors in another layout, or more memory than they leave) goes to the CPU, with that reason; and
+    so do those at fault where the compiler has a defect.
     """
-    refused: dict[str, str] = {}
-    can_schedule, weigh = byoc.scheduler(options, refused), weigher(options)
+    retreat = Retreat(options)
+    can_schedule, weigh = byoc.scheduler(options, retreat.reasons), weigher(options)
     while True:
         options.on_stage("partition")
         try:
-            parts = partition(mod, can_schedule, weigh)
-            if options.must_compile:
-                check_must_compile(parts.placements)
-            return run_codegen(parts, options)
-        except UnschedulableError as error:
-            if not error.operator or error.operator in refused:
+            return use(partition(mod, retreat.refuse_all or can_schedule, weigh))
+        except PartError as error:
+            retreat.leave(error)
+        except Exception as error:
+            if not is_defect(error):
                 raise
-            refused[error.operator] = f"beside its neighbours, {error.reason}"
+            retreat.leave_all(error)
 
 
 def run_codegen(parts: Partition, options: BuildOptions) -> tvm.IRModule:
     """Replace the Neuron subgraphs by calls of the runtime module that holds their NEFFs."""
     described = describe(parts, options)
-    with byoc.compilation(byoc.Compilation(options, described)):
+    neffs = byoc.compile_parts(subgraphs(parts.mod), options)
+    with byoc.compilation(byoc.Compilation(described, neffs)):
         mod = relax.transform.RunCodegen()(parts.mod)
+    warn_of_little_work(parts)
     # TVM lists the subgraphs' constants here, to be stored in the library; the NEFFs hold them already
     mod = mod.without_attr("const_name_to_constant")
     if not mod.get_attr("external_mods"):

@@ -3,6 +3,9 @@
 `code` is stable from release to release; `neuron-cc explain CODE` shows its page.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class NeuronError(Exception):
     """Base of all errors of this project; a command prints its message and exits with 1."""
@@ -86,9 +89,36 @@ class UnschedulableError(CompileError):
 
 
 class InternalError(CompileError):
-    """Something failed that no user can have caused; `neuron-cc compile` writes a bundle to replay it from."""
+    """Something failed that no user can have caused: a defect of the compiler.
+
+    `operator` is the one in the model at which it failed, if that is known, `part` the text of the part that it is in;
+    `bundle` is where all is written down that is known of it, once that is done.
+    """
 
     code = "NCC510"
+
+    def __init__(self, message: str, operator: str = "") -> None:
+        super().__init__(message)
+        self.operator = operator
+        self.part = self.bundle = ""
+
+
+class UnsoundError(InternalError):
+    """The compiler made a program that its own checks refuse: it breaks a rule, or races with itself."""
+
+    code = "NCC511"
+
+
+class AssumptionError(InternalError):
+    """An assertion in the compiler failed."""
+
+    code = "NCC512"
+
+
+class HostMemoryError(InternalError):
+    """The compiler asked for more memory than this machine gives."""
+
+    code = "NCC513"
 
 
 class NeffError(NeuronError):
@@ -110,6 +140,58 @@ class DeviceError(NeuronError):
 
 
 class ProgramError(NeuronError):
-    """A program breaks a rule of the instruction set, races with itself, or never ends."""
+    """A program breaks a rule of the instruction set, races with itself, or never ends; `operator` names whose part."""
 
     code = "NCC800"
+
+    def __init__(self, message: str, operator: str = "") -> None:
+        super().__init__(message)
+        self.operator = operator
+
+
+class NeuronWarning(UserWarning):
+    """Base of all warnings of this project."""
+
+
+class DefectWarning(NeuronWarning):
+    """A defect of the compiler: the operators at fault run on the CPU instead."""
+
+
+class PlacementWarning(NeuronWarning):
+    """Nothing, or little of the work of a model, runs on the NeuronCore."""
+
+
+_DEFECTS: tuple[tuple[type[Exception], type[InternalError]], ...] = (
+    (ProgramError, UnsoundError),
+    (AssertionError, AssumptionError),
+    (MemoryError, HostMemoryError),
+)
+
+
+def internal_error(error: Exception, where: str) -> InternalError:
+    """What failed unexpectedly, as an error of its kind with the place of the failure in front."""
+    if isinstance(error, InternalError):
+        return error
+    kind = next((ours for theirs, ours in _DEFECTS if isinstance(error, theirs)), InternalError)
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = "" if not lines else lines[-1 if hasattr(error, "__tvm_ffi_error__") else 0]  # TVM says last what it is
+    operator, what = operator_of(error), f"{type(error).__name__}{f': {text}' if text else ''}"
+    found = kind(f"{where}{f', {operator}' if operator else ''}: {what}", operator)
+    found.__cause__ = error
+    return found
+
+
+@contextmanager
+def at_operator(name: str) -> Iterator[None]:
+    """What fails inside bears the name of the model's operator, unless it names one already."""
+    try:
+        yield
+    except Exception as error:
+        if not operator_of(error):
+            error.operator = name  # type: ignore[attr-defined]
+        raise
+
+
+def operator_of(error: BaseException) -> str:
+    """The name of the operator at which something failed; empty if that is not known."""
+    return str(getattr(error, "operator", ""))

@@ -13,7 +13,8 @@ from tvm_neuron import errors
 from tvm_neuron.cli.explain import PAGES, codes
 from tvm_neuron.frontend.onnx import checks, needs
 
-_WITHOUT_EXAMPLE = {"NCC500", "NCC501", "NCC510", "NCC610"}  # nobody brings them about at will
+# Nobody brings these about at will.
+_WITHOUT_EXAMPLE = {"NCC500", "NCC501", "NCC510", "NCC511", "NCC512", "NCC513", "NCC610"}
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

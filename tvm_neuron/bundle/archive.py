@@ -5,12 +5,10 @@ that is read back. Nothing in it is compressed, so that reading takes no more me
 """
 
 import json
-import platform
 import struct
 import sys
 import traceback
 import zipfile
-from importlib.metadata import distributions
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from google.protobuf.message import DecodeError
 from tvm_neuron import neff
 from tvm_neuron.bundle.request import Request
 from tvm_neuron.bundle.weights import with_random_weights, without_weights
+from tvm_neuron.codegen.bundle import facts
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.onnx.messages import messages
 
@@ -35,15 +34,10 @@ def write_bundle(error: BaseException, request: Request, model: onnx.ModelProto,
     Raises:
         NeffError: it can't be written there.
     """
-    facts = {
-        "python": platform.python_version(),
-        "machine": platform.platform(),
-        "packages": {each.metadata["Name"]: each.version for each in distributions()},
-    }
     held = BytesIO()
     with zipfile.ZipFile(held, "w") as bundle:
         bundle.writestr("traceback.txt", "".join(traceback.format_exception(error)))
-        bundle.writestr("facts.json", json.dumps(facts, indent=2, sort_keys=True))
+        bundle.writestr("facts.json", facts())
         bundle.writestr(_REQUEST, json.dumps(request.to_dict(), indent=2))
         bundle.writestr(_MODEL, (model if with_weights else without_weights(model)).SerializeToString())
     number = next(n for n in range(1, sys.maxsize) if not Path(f"neuron-cc-bundle-{n}.zip").exists())

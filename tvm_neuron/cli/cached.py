@@ -10,7 +10,7 @@ from tvm_neuron.bundle import Request
 from tvm_neuron.cache import Store, fingerprint, open_store
 
 Summary = dict[str, Any]
-"""What a compile tells when it is done: `headline` and `report`, the report's values."""
+"""What a compile tells when it is done: `headline`, `report` (the report's values) and `warnings`."""
 
 
 def add_arguments(parser: argparse._ActionsContainer) -> None:

@@ -15,6 +15,7 @@ import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from tvm_neuron.cli import cached, cores, effort, host, log, precision, retired,
 from tvm_neuron.cli.io_config import read_io_config
 from tvm_neuron.cli.memory import return_freed_memory, seldom_collected
 from tvm_neuron.codegen.options import BuildOptions
-from tvm_neuron.errors import OptionError, PlacementError
+from tvm_neuron.errors import InternalError, OptionError, PlacementError
 from tvm_neuron.hw import load_device
 
 NAME = "compile"
@@ -85,9 +86,14 @@ def run(options: argparse.Namespace) -> None:
         entry = cached.find(options, request, told.stage)
         summary = entry.fetch(Path(options.output)) if entry is not None else None
         if summary is None:
-            summary = make(Path(options.model), request, Path(options.output), told.stage)
-            if entry is not None:
+            on_defect = partial(write_bundle, options)
+            summary = make(Path(options.model), request, Path(options.output), told.stage, on_defect)
+            summary |= {"warnings": told.warnings}
+            if entry is not None and not told.has_defect:  # of which is to be told again
                 entry.keep(Path(options.output), summary)
+        else:
+            for text in summary["warnings"]:
+                told.warning(text)
         for row in summary["report"]["placement"]:
             reason = f": {row['reason']}" if row["reason"] else ""
             told.detail(f"{row['name']} ({row['op']}): {row['where']}{reason}")
@@ -131,8 +137,11 @@ def requested(options: argparse.Namespace) -> Request:
     )
 
 
-def make(model: Any, request: Request, output: Path, on_stage: Callable[[str], None]) -> cached.Summary:
-    """Compiles a model, the path of a file or a ModelProto, and writes the output.
+def make(
+    model: Any, request: Request, output: Path, on_stage: Callable[[str], None],
+    on_defect: Callable[[InternalError], str],
+) -> cached.Summary:  # fmt: skip
+    """Compiles a model, the path of a file or a ModelProto, and writes the output; the listeners: see BuildOptions.
 
     Raises:
         NeuronError: the model can't be read, placed or compiled, or the output not be written.
@@ -146,7 +155,7 @@ def make(model: Any, request: Request, output: Path, on_stage: Callable[[str], N
     imports = [source.read_model(model, inputs) for inputs in request.inputs]
     is_neff = request.suffix == ".neff"
     must_compile = request.options.must_compile or is_neff
-    chosen = replace(request.options, must_compile=must_compile, on_stage=on_stage)
+    chosen = replace(request.options, must_compile=must_compile, on_stage=on_stage, on_defect=on_defect)
     try:
         if len(imports) > 1:
             library = relay.build_buckets(imports, options=chosen)
@@ -166,6 +175,15 @@ def make(model: Any, request: Request, output: Path, on_stage: Callable[[str], N
         found = report(library)
         more = [f"\n  bucket {n}: {report(library, n).headline()}" for n in range(1, len(request.inputs))]
     return {"headline": found.headline() + "".join(more), "report": found.to_json()}
+
+
+def write_bundle(options: argparse.Namespace, error: Exception) -> str:
+    """Writes what it takes to see an error of this command line again into the working directory; gives the path."""
+    import onnx
+
+    from tvm_neuron.bundle import archive  # here, since it brings onnx with it
+
+    return str(archive.write_bundle(error, requested(options), onnx.load(options.model), options.bundle_weights))
 
 
 def _output(text: str) -> str:

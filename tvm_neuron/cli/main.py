@@ -8,6 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
 import shtab
@@ -15,8 +16,9 @@ import shtab
 from tvm_neuron import neff
 from tvm_neuron.cli import check_model, disassemble, explain, info, list_operators, replay, report, run, throughput
 from tvm_neuron.cli import compile as compile_command
+from tvm_neuron.cli.log import print_warning, warnings_to
 from tvm_neuron.cli.memory import end_quickly
-from tvm_neuron.errors import InternalError, NeuronError
+from tvm_neuron.errors import InternalError, NeuronError, ProgramError, internal_error
 from tvm_neuron.runtime import VERSION
 
 COMMANDS = (
@@ -41,11 +43,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     end_quickly()
     options = _parser().parse_args(arguments)
     try:
-        options.run(options)
+        with warnings_to(partial(print_warning, options.command)):
+            options.run(options)
         sys.stdout.flush()
     except InternalError as error:
         return _internal(options, error)
     except NeuronError as error:
+        if options.command == compile_command.NAME and isinstance(error, ProgramError):  # the program is of our making
+            return _internal(options, error)
         print(f"neuron-cc {options.command}: error {error.code}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -63,17 +68,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _internal(options: argparse.Namespace, error: Exception) -> int:
     """An error that is ours: what is needed to see it again goes into a bundle, and its user is told so."""
     message = f"{type(error).__name__}: {error}" if not isinstance(error, InternalError) else str(error)
-    print(f"neuron-cc {options.command}: internal error {InternalError.code}: {message}", file=sys.stderr)
+    print(f"neuron-cc {options.command}: internal error {internal_error(error, '').code}: {message}", file=sys.stderr)
     if options.command != compile_command.NAME:
         traceback.print_exception(error)
         return 1
-    import onnx
-
-    from tvm_neuron.bundle.archive import write_bundle  # here, since it brings onnx with it
-
     try:
-        request = compile_command.requested(options)
-        path = write_bundle(error, request, onnx.load(options.model), options.bundle_weights)
+        path = getattr(error, "bundle", "") or compile_command.write_bundle(options, error)
     except Exception as failure:
         print(f"neuron-cc: no bundle could be written: {failure}", file=sys.stderr)
         traceback.print_exception(error)

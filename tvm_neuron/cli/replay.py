@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tvm_neuron.cli import compile as compile_command
 from tvm_neuron.cli.progress import stages
+from tvm_neuron.errors import InternalError
 from tvm_neuron.hw.load import device_to_dict
 
 NAME = "replay"
@@ -39,5 +40,10 @@ def run(options: argparse.Namespace) -> None:
         device = Path(folder, "device.json")
         device.write_text(json.dumps(device_to_dict(request.device)))
         request = replace(request, options=replace(request.options, device=str(device)))
-        summary = compile_command.make(model, request, Path(folder, f"out{request.suffix}"), on_stage)
+        summary = compile_command.make(model, request, Path(folder, f"out{request.suffix}"), on_stage, _stop)
     print(f"{options.bundle} compiles without an error: {summary['headline']}")
+
+
+def _stop(error: InternalError) -> str:
+    """The defect is to be seen: here no build goes on after it."""
+    raise error

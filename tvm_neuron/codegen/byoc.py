@@ -4,17 +4,18 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 import tvm
 from tvm import relax
 
+from tvm_neuron.codegen.defects import compiling, is_defect, reason_for_cpu
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.codegen.precision import Precisions
-from tvm_neuron.errors import InternalError, NeuronError, OptionError, UnschedulableError
-from tvm_neuron.frontend.origin import bindings_of, origin_of
+from tvm_neuron.errors import OptionError, internal_error
+from tvm_neuron.frontend.origin import origin_of
 from tvm_neuron.hw import load_device
 from tvm_neuron.neff import core_files
 from tvm_neuron.partition import Refusal, Verdict
@@ -25,14 +26,10 @@ from tvm_neuron.runtime import MANIFEST_ENTRY, make_module, shared
 
 @dataclass(frozen=True)
 class Compilation:
-    """What the code generator needs to know of the build it runs in, and what it could not schedule.
+    """What the code generator needs to know of the build it runs in: the manifest, and the NEFF of each subgraph."""
 
-    TVM passes on of an error no more than its class and message.
-    """
-
-    options: BuildOptions = field(default_factory=BuildOptions)
-    manifest: dict[str, Any] = field(default_factory=dict)
-    unschedulable: list[UnschedulableError] = field(default_factory=list)
+    manifest: dict[str, Any]
+    neffs: Mapping[str, bytes]
 
 
 _current: ContextVar[Compilation | None] = ContextVar("tvm_neuron_compilation", default=None)
@@ -53,15 +50,10 @@ def sharing_weights(entries: dict[str, bytes]) -> Iterator[None]:
 
 @contextmanager
 def compilation(value: Compilation) -> Iterator[None]:
-    """`RunCodegen` inside the `with` block compiles under `value`.
-
-    Raises the UnschedulableError with all that is known of it.
-    """
+    """`RunCodegen` inside the `with` block takes `value`."""
     token = _current.set(value)
     try:
         yield
-    except UnschedulableError as error:
-        raise value.unschedulable[-1] from error
     finally:
         _current.reset(token)
 
@@ -69,22 +61,35 @@ def compilation(value: Compilation) -> Iterator[None]:
 def compile_subgraphs(functions: Sequence[relax.Function], _options: Any, _constants: Any) -> list[tvm.runtime.Module]:
     """One runtime module with the NEFF of every function and the manifest; `relax.ext.neuron`.
 
-    Raises CompileError naming the subgraph's operators if a function can't be compiled, OptionError if none can be cut
-    into as many stages as the options ask for.
+    Outside of a build, the functions are compiled with the usual options; see `compile_parts`.
     """
-    current = _current.get() or Compilation()
-    device = load_device(current.options.device)
-    entries: dict[str, bytes] = {}
+    current = _current.get() or Compilation({}, compile_parts(functions, BuildOptions()))
+    entries = {symbol: current.neffs[symbol] for symbol in (str(func.attrs["global_symbol"]) for func in functions)}
+    return [make_module(entries | {MANIFEST_ENTRY: encode_manifest(current.manifest | {"subgraphs": sorted(entries)})})]
+
+
+def compile_parts(functions: Sequence[relax.Function], options: BuildOptions) -> dict[str, bytes]:
+    """The NEFF of every function, by its symbol.
+
+    Before TVM's `RunCodegen` asks for them, since it passes on of an error no more than its class and message.
+
+    Raises PartError if a function can't be compiled, OptionError if none can be cut into as many stages as the options
+    ask for.
+    """
+    from tvm_neuron.codegen import function  # here, since it brings all schedules with it
+
+    device = load_device(options.device)
+    found: dict[str, bytes] = {}
     for number, func in enumerate(functions, 1):
         symbol = str(func.attrs["global_symbol"])
-        current.options.on_stage(f"compile {symbol}, {number} of {len(functions)}")
-        data = _compile(func, symbol, device, current.options)
+        options.on_stage(f"compile {symbol}, {number} of {len(functions)}")
+        with compiling(func, symbol):
+            data = function.compile_function(func, symbol, device, options)
         apart = _shared.get()
-        entries[symbol] = data if apart is None else shared.outline(data, apart)
-    if current.options.pipeline_cores > 1:
-        _check_cores(entries.values(), current.options.pipeline_cores)
-    entries[MANIFEST_ENTRY] = encode_manifest(current.manifest | {"subgraphs": sorted(entries)})
-    return [make_module(entries)]
+        found[symbol] = data if apart is None else shared.outline(data, apart)
+    if options.pipeline_cores > 1:
+        _check_cores(found.values(), options.pipeline_cores)
+    return found
 
 
 def _check_cores(neffs: Iterable[bytes], wanted: int) -> None:
@@ -125,23 +130,14 @@ def scheduler(options: BuildOptions, refused: Mapping[str, str]) -> CanSchedule:
         mode = options.precisions.mode_of(name)
         key = f"{mode} {question(call, is_constant)}"
         if key not in answers:
-            answers[key] = function.can_schedule(call, is_constant, device, Precisions(mode), options.fast_relayout)
+            try:
+                answers[key] = function.can_schedule(call, is_constant, device, Precisions(mode), options.fast_relayout)
+            except Exception as error:
+                if not is_defect(error):
+                    raise
+                defect = internal_error(error, str(origin))
+                defect.part = key
+                answers[key] = Refusal(reason_for_cpu(defect, [name], options))
         return answers[key]
 
     return ask
-
-
-def _compile(func: relax.Function, symbol: str, device: Any, options: BuildOptions) -> bytes:
-    from tvm_neuron.codegen import function
-
-    try:
-        return function.compile_function(func, symbol, device, options)
-    except UnschedulableError as error:
-        (_current.get() or Compilation()).unschedulable.append(error)
-        raise
-    except NeuronError:
-        raise
-    except Exception as error:
-        origins = dict.fromkeys(str(origin_of(b.value)) for b in bindings_of(func) if origin_of(b.value))
-        whose = f"its operators: {', '.join(origins)}"
-        raise InternalError(f"{symbol}: {type(error).__name__}: {error}; {whose}") from error

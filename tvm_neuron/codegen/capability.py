@@ -11,7 +11,7 @@ from tvm_neuron.codegen.call_blocks import call_blocks
 from tvm_neuron.codegen.emit.vector import scratch_bytes, scratch_limit
 from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.codegen.simplify import make_kernels
-from tvm_neuron.errors import CompileError, UnschedulableError
+from tvm_neuron.errors import CompileError, InternalError, UnschedulableError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.partition import Match, Refusal, Verdict
@@ -39,6 +39,8 @@ def verdict(
         kernels, _ = make_kernels(Graph(inputs, list(results), blocks), rules, device, precisions)
     except UnschedulableError as error:
         return Refusal(error.reason)
+    except InternalError:
+        raise
     except CompileError as error:
         return Refusal(str(error))
     taken = scratch_bytes(kernels, device)

@@ -5,6 +5,7 @@ from typing import Any
 from tvm import relax
 
 from tvm_neuron.codegen.call_blocks import call_blocks, shape_of, value_of
+from tvm_neuron.errors import at_operator
 from tvm_neuron.frontend.origin import OUTPUTS_ATTR, bindings_of, origin_of
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load
@@ -39,7 +40,8 @@ def _bind(binding: Any, values: dict[Any, Any], so_far: list[Block]) -> Any:
         return value_of(value, values)
     found = origin_of(value)
     origin = Origin(found.name, found.op) if found else Origin(binding.var.name, value.op.name)
-    blocks, result = call_blocks(value, [value_of(arg, values) for arg in value.args], binding.var.name, origin)
+    with at_operator(origin.name):
+        blocks, result = call_blocks(value, [value_of(arg, values) for arg in value.args], binding.var.name, origin)
     so_far.extend(blocks)
     return result
 

@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, field, replace
 from math import inf
 from typing import Any
 
+from tvm_neuron.codegen.bundle import write_bundle
 from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.codegen.tuning import USUAL, Tuning
-from tvm_neuron.errors import OptionError
+from tvm_neuron.errors import InternalError, OptionError
 from tvm_neuron.runtime import host
 
 LEVELS = (1, 2, 3)
@@ -27,14 +28,16 @@ class BuildOptions:
     `fp32_cast` says what float32 becomes (a key of `FP32_CAST`), `fp32_cast_of` the same for operators whose name in
     the model fits a pattern, as `{"layer3*": "none"}`. `fast_relayout` lets the PE array transpose tiles; without it
     data change places by DMA alone, which is slower. `saturate_infinity` clamps infinities to the largest numbers
-    before arithmetic makes NaN of them. `must_compile` makes an operator on the CPU an error. `minimum_segment_size`
-    keeps every part of at least so many operators on the NeuronCore and moves smaller ones beside CPU operators to the
-    CPU; without it, parts between CPU operators are weighed by the time they gain. `on_cpu` are patterns over
-    operators' names: what fits stays on the CPU. `host_cpu` says which instructions the CPU parts may use: `baseline`,
-    what every processor of the architecture has (and for x86-64, where much is computed, those of `x86-64-v3` where
-    the processor that runs it has them), a level `x86-64-v2`, `-v3` or `-v4`, or `native`, the highest level of this
-    machine; a library refuses to run where they are missing. `on_stage` is called with the name of each stage as it
-    begins.
+    before arithmetic makes NaN of them. `must_compile` makes an operator on the CPU an error, and a defect of the
+    compiler too. `minimum_segment_size` keeps every part of at least so many operators on the NeuronCore and moves
+    smaller ones beside CPU operators to the CPU; without it, parts between CPU operators are weighed by the time they
+    gain. `on_cpu` are patterns over operators' names: what fits stays on the CPU. `host_cpu` says which instructions
+    the CPU parts may use: `baseline`, what every processor of the architecture has (and for x86-64, where much is
+    computed, those of `x86-64-v3` where the processor that runs it has them), a level `x86-64-v2`, `-v3` or `-v4`, or
+    `native`, the highest level of this machine; a library refuses to run where they are missing.
+
+    `on_stage` is called with the name of each stage as it begins, `on_defect` with each defect of the compiler; what it
+    returns says where that is written down now. A build goes on after a defect: the operators at fault run on the CPU.
 
     `pipeline_cores` cuts each subgraph over so many cores, which work on consecutive inputs at the same time; there,
     weights stay in SBUF between runs as far as they fit. `instance` names the machine whose links between chips count
@@ -71,6 +74,7 @@ class BuildOptions:
     time_budget_seconds: float | None = None
     tuning: Tuning = USUAL
     on_stage: Callable[[str], None] = _ignore
+    on_defect: Callable[[InternalError], str] = write_bundle
     ends_at: float = inf  # of time.monotonic(); see `begun`
 
     def begun(self) -> "BuildOptions":

@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from tvm_neuron.codegen.defects import is_defect, tell
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.codegen.tuning import CANDIDATES
-from tvm_neuron.errors import CompileError
+from tvm_neuron.errors import CompileError, internal_error
 from tvm_neuron.neff import Pipeline
 from tvm_neuron.sim import time_program
 
@@ -15,6 +16,8 @@ Make = Callable[[BuildOptions], Pipeline]
 
 def quickest(make: Make, name: str, options: BuildOptions) -> Pipeline:
     """Tries each field's candidates in turn with the best of the others, as long as there is time for one more.
+
+    A candidate that fails by a defect is left out, with a warning.
 
     Raises:
         CompileError: the tuning that `options` have can't be compiled; others are then not tried.
@@ -30,9 +33,15 @@ def quickest(make: Make, name: str, options: BuildOptions) -> Pipeline:
             options.on_stage(f"{name}: {least / 1e6:,.1f} us; try {field} = {getattr(candidate, field)}")
             try:
                 found = make(replace(options, tuning=candidate, on_stage=lambda _stage: None))
-            except CompileError:  # too little memory for something: no candidate
+                total = _total_ps(found)
+            except Exception as error:
+                if is_defect(error):
+                    choice = f"{field} = {getattr(candidate, field)}"
+                    tell(internal_error(error, name), f"not taken for {name}: {choice}", options)
+                elif not isinstance(error, CompileError):  # too little memory for something: no candidate
+                    raise
                 continue
-            if (total := _total_ps(found)) < least:
+            if total < least:
                 best, tuning, least = found, candidate, total
     return best
 

@@ -12,6 +12,7 @@ from tvm import relax
 
 from tvm_neuron.codegen.call_blocks import call_blocks
 from tvm_neuron.codegen.capability import argument
+from tvm_neuron.codegen.defects import compiling
 from tvm_neuron.codegen.legalise import legalise
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.frontend.origin import bindings_of
@@ -63,7 +64,9 @@ def weigher(options: BuildOptions) -> Weigh | None:
             return _reason(island, Weight(cpu_us, 0.0, carry_us))
         if options.optlevel == 1 or not options.has_time():
             return ""
-        weight = Weight(cpu_us, _core_time_us(legalise(func), device, options), carry_us)
+        with compiling(func, "a part on trial"):
+            core_us = _core_time_us(legalise(func), device, options)
+        weight = Weight(cpu_us, core_us, carry_us)
         return "" if weight.is_worth_it else _reason(island, weight)
 
     return weigh

@@ -36,7 +36,8 @@ def check_races(program: Program, device: Device) -> None:
             shadow = shadows[tile.place]
             other = shadow.unordered(tile, at, clock, queue)
             if other:
-                raise ProgramError(_message(program, dynamic, tile, other, row))
+                later = program.origins[dynamic.statics[number].origin]
+                raise ProgramError(_message(program, dynamic, tile, other, row), later.name)
             shadow.record(tile, at, queue, position)
         turn[number] += 1
 

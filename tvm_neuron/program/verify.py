@@ -23,21 +23,29 @@ def verify(program: Program, device: Device) -> None:
     check_form(program)
     _check_dram(program, device)
     for counts, instruction in program.instructions():
-        name = who(program, instruction)
-        if len(counts) > MAX_LOOP_DEPTH or any(count < 1 for count in counts):
-            raise ProgramError(
-                f"{name}: loops run {list(counts)} times; at most {MAX_LOOP_DEPTH} loops, each at least once"
-            )
-        for operand, kind, tile in instruction.tiles():
-            is_dma = instruction.engine == "dma"
-            _check_operand(program, device, counts, f"{name}, operand {operand}", kind, tile, is_dma)
-        _check_scalars(instruction, name)
         try:
-            instruction.check(device)
+            _check_instruction(program, device, counts, instruction)
         except ProgramError as error:
-            raise ProgramError(f"{name}: {error}") from error
+            error.operator = program.origins[instruction.origin].name
+            raise
     _check_queues(program, device)
     check_waits(program)
+
+
+def _check_instruction(program: Program, device: Device, counts: tuple[int, ...], instruction: Instruction) -> None:
+    name = who(program, instruction)
+    if len(counts) > MAX_LOOP_DEPTH or any(count < 1 for count in counts):
+        raise ProgramError(
+            f"{name}: loops run {list(counts)} times; at most {MAX_LOOP_DEPTH} loops, each at least once"
+        )
+    for operand, kind, tile in instruction.tiles():
+        is_dma = instruction.engine == "dma"
+        _check_operand(program, device, counts, f"{name}, operand {operand}", kind, tile, is_dma)
+    _check_scalars(instruction, name)
+    try:
+        instruction.check(device)
+    except ProgramError as error:
+        raise ProgramError(f"{name}: {error}") from error
 
 
 def _check_dram(program: Program, device: Device) -> None:

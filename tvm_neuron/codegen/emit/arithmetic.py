@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from tvm_neuron.codegen.emit.bits import Bits
 from tvm_neuron.codegen.emit.targets import Emits, Operand, Temporaries, spread
-from tvm_neuron.errors import CompileError
+from tvm_neuron.errors import InternalError
 from tvm_neuron.isa import (
     Activation,
     ActTensorScalar,
@@ -88,9 +88,9 @@ class Arithmetic:
                 predicate, chosen, other = self._whole(condition), whole(on_true), whole(on_false)
                 self.builder.emit(Select(result=result, predicate=predicate, on_true=chosen, on_false=other))
             case Apply(op, _):
-                raise CompileError(f"no engine of a NeuronCore computes '{op}'")
+                raise InternalError(f"no engine of a NeuronCore computes '{op}'")
             case _:
-                raise CompileError(f"{expr} is no value of a tile")
+                raise InternalError(f"{expr} is no value of a tile")
 
     def _is_two_steps(self, op0: str, op1: str, low: Expr, high: Expr) -> bool:
         """Whether POOL does both at once; ACT takes a scale and then a shift."""
@@ -116,7 +116,7 @@ class Arithmetic:
     def _tile(self, expr: Expr) -> Tile:
         found = self.operand(expr)
         if isinstance(found, float):
-            raise CompileError("an operation on constants alone was left to the core")
+            raise InternalError("an operation on constants alone was left to the core")
         return found
 
     def _whole(self, expr: Expr) -> Tile:

@@ -14,6 +14,7 @@ from tvm_neuron.codegen.emit.holder import Holder
 from tvm_neuron.codegen.emit.slots import Slots
 from tvm_neuron.codegen.emit.vectors import Vectors
 from tvm_neuron.codegen.emit.weights_memory import WeightsMemory
+from tvm_neuron.errors import at_operator
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, Instruction, Tile, affine
 from tvm_neuron.isa.dtypes import DTYPES
@@ -83,7 +84,8 @@ class Builder:
     def working_for(self, origin: Origin) -> Iterator[None]:
         """Instructions emitted inside come from this model operator."""
         before, self.origin = self.origin, self.origins.setdefault(origin, len(self.origins))
-        yield
+        with at_operator(origin.name):
+            yield
         self.origin = before
 
     @contextmanager

@@ -7,7 +7,7 @@ import numpy as np
 from tvm_neuron.allocation.layouts import dram_strides
 from tvm_neuron.allocation.storage import InDram, OnChip, Storage
 from tvm_neuron.codegen.emit.emitter import Emitter
-from tvm_neuron.errors import CompileError
+from tvm_neuron.errors import InternalError
 from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.schedule.expr import Axis, Load
 from tvm_neuron.schedule.graph import linear_indices
@@ -23,7 +23,7 @@ def emit_movement(emitter: Emitter, kernel: Kernel) -> None:
     """Emits the transfers of a kernel.
 
     Raises:
-        CompileError: partitions change places between two tensors in SBUF.
+        InternalError: partitions change places between two tensors in SBUF.
     """
     load = kernel.expr
     assert isinstance(load, Load)
@@ -55,7 +55,7 @@ def runs_of(kernel: Kernel, channels: int, *sides: tuple[Storage, Maps]) -> list
         if isinstance(storage, OnChip):
             part = maps[storage.partition_dim]
             if part.terms and part.terms != {kernel.channel: 1}:
-                raise CompileError(f"{kernel.origins[0]} permutes partitions within SBUF")
+                raise InternalError(f"{kernel.origins[0]} permutes partitions within SBUF")
             firsts.append(part.const)
     return runs(channels, firsts, any_start=True) if firsts else [(0, channels, 1)]
 
