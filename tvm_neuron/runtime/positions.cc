@@ -26,13 +26,19 @@ struct Memory {
 };
 
 template <typename T>
+T* Place(const ffi::Tensor& tensor) {
+  return static_cast<T*>(tensor.data_ptr());
+}
+
+template <typename T>
 void Count(const T* given, int64_t size, const std::vector<int64_t>& extents, const ffi::String& what, T* counted) {
   for (int64_t i = 0; i < size; ++i) {
     int64_t extent = extents[i % extents.size()], at = static_cast<int64_t>(given[i]);
-    int64_t place = at < 0 ? at + extent : at;
-    TVM_FFI_CHECK(place >= 0 && place < extent, PositionError)
-        << what << ": index " << at << " lies outside of the " << extent
-        << " elements that it chooses from: give indices from " << -extent << " to " << extent - 1;
+    int64_t place = given[i] < 0 ? at + extent : at;
+    if (place < 0 || place >= extent)
+      TVM_FFI_THROW(PositionError) << what << ": index " << +given[i] << " lies outside of the " << extent
+                                   << " elements that it chooses from: give indices from " << -extent << " to "
+                                   << extent - 1;
     counted[i] = static_cast<T>(place);
   }
 }
@@ -44,16 +50,17 @@ ffi::Tensor Checked(ffi::TensorView positions, ffi::TensorView data, ffi::String
   std::vector<int64_t> extents;
   for (int64_t axis = 0; axis < (are_tuples ? positions.size(-1) : 1); ++axis)
     extents.push_back(data.size(first + axis));
-  TVM_FFI_CHECK(positions.dtype().code == kDLInt, TypeError) << what << ": positions are integers with a sign";
   ffi::Tensor counted = ffi::Tensor::FromNDAlloc(Memory(), positions.shape(), positions.dtype(), positions.device());
   auto count = [&](auto* to) {
     Count(static_cast<decltype(to)>(positions.data_ptr()), positions.numel(), extents, what, to);
   };
+  bool is_signed = positions.dtype().code == kDLInt;
+  TVM_FFI_CHECK(is_signed || positions.dtype().code == kDLUInt, TypeError) << what << ": positions are integers";
   switch (positions.dtype().bits) {
-    case 8: count(static_cast<int8_t*>(counted.data_ptr())); break;
-    case 16: count(static_cast<int16_t*>(counted.data_ptr())); break;
-    case 32: count(static_cast<int32_t*>(counted.data_ptr())); break;
-    default: count(static_cast<int64_t*>(counted.data_ptr()));
+    case 8: is_signed ? count(Place<int8_t>(counted)) : count(Place<uint8_t>(counted)); break;
+    case 16: is_signed ? count(Place<int16_t>(counted)) : count(Place<uint16_t>(counted)); break;
+    case 32: is_signed ? count(Place<int32_t>(counted)) : count(Place<uint32_t>(counted)); break;
+    default: is_signed ? count(Place<int64_t>(counted)) : count(Place<uint64_t>(counted));
   }
   return counted;
 }

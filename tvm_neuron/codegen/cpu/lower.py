@@ -9,6 +9,7 @@ from tvm_neuron.codegen.cpu.extremes import EXTREMES
 from tvm_neuron.codegen.cpu.positions import check_positions
 from tvm_neuron.codegen.cpu.products import PRODUCTS
 from tvm_neuron.codegen.cpu.rename import with_prefix
+from tvm_neuron.codegen.cpu.scattering import SCATTERING
 from tvm_neuron.codegen.cpu.schedule import schedule_kernels
 from tvm_neuron.codegen.cpu.suppression import SUPPRESSION
 from tvm_neuron.codegen.cpu.variants import with_variants
@@ -23,7 +24,7 @@ def lower(mod: tvm.IRModule, prefix: str = "") -> tvm.IRModule:
         check_positions,
         relax.backend.DispatchSampling(),
         relax.backend.DispatchSortScan(),
-        relax.transform.LegalizeOps({**CASTS, **EXTREMES, **PRODUCTS, **SUPPRESSION}),
+        relax.transform.LegalizeOps({**CASTS, **EXTREMES, **PRODUCTS, **SCATTERING, **SUPPRESSION}),
         relax.transform.AnnotateTIROpPattern(),
         relax.transform.FoldConstant(),
         relax.transform.FuseOps(),

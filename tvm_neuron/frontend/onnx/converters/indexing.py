@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tvm import relax
 
-from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.onnx.converters.converter import Converter, Node
-
-Positions = NDArray[np.int64]
+from tvm_neuron.frontend.positions import Positions, counted
 
 
 def positions_of(node: Node, operand: int, limits: NDArray[np.int64]) -> Positions | None:
@@ -22,12 +20,7 @@ def positions_of(node: Node, operand: int, limits: NDArray[np.int64]) -> Positio
         ModelError: an index lies outside of its dimension.
     """
     given = node.constant(operand)
-    if given is None:
-        return None
-    outside = given[(given < -limits) | (given >= limits)]
-    if outside.size:
-        raise ModelError(f"index {outside[0]} is outside of the dimension it chooses from ({limits.max()} elements)")
-    return np.where(given < 0, given + limits, given).astype(np.int64)
+    return None if given is None else counted(given, limits)
 
 
 def axis_of(node: Node) -> int:

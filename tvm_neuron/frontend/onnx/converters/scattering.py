@@ -1,4 +1,8 @@
-"""ScatterND and ScatterElements at indices known at import: gathers from the data and the updates."""
+"""ScatterND and ScatterElements: at indices known at import, gathers from the data and the updates.
+
+At others they stay as they are: TVM's importer counts negative indices from the end, those outside as well, after which
+nobody can tell.
+"""
 
 from collections.abc import Callable
 from math import inf
@@ -8,7 +12,8 @@ import numpy as np
 from tvm import relax
 
 from tvm_neuron.frontend.onnx.converters.converter import Converter, Node
-from tvm_neuron.frontend.onnx.converters.indexing import Positions, axis_of, flat_rows, positions_of, taken
+from tvm_neuron.frontend.onnx.converters.indexing import axis_of, flat_rows, positions_of, taken
+from tvm_neuron.frontend.positions import Positions
 
 _MOST_ROUNDS = 16
 _REDUCTIONS: dict[bytes, tuple[Callable[[Any, Any], relax.Expr], float]] = {
@@ -22,9 +27,11 @@ _REDUCTIONS: dict[bytes, tuple[Callable[[Any, Any], relax.Expr], float]] = {
 
 def _scatter_nd(node: Node) -> relax.Expr | None:
     """Slices of the data replaced by updates, or combined with them."""
-    found = flat_rows(node) if node.is_static() else None
-    if found is None:
+    if not node.is_static():
         return None
+    found = flat_rows(node)
+    if found is None:
+        return relax.op.scatter_nd(*node.inputs, _reduction(node))
     rows, rank = found
     shape = node.shape()
     return _scattered(node, rows.reshape(-1), int(np.prod(shape[:rank])), list(shape[rank:]))
@@ -37,11 +44,17 @@ def _scatter_elements(node: Node) -> relax.Expr | None:
     shape, axis = node.shape(), axis_of(node)
     positions = positions_of(node, 1, np.array(shape[axis]))
     if positions is None:
-        return None
+        return relax.op.scatter_elements(*node.inputs, axis, _reduction(node))
     places: list[Positions] = list(np.indices(positions.shape))
     places[axis] = positions
     flat = np.ravel_multi_index(places, shape)
     return _scattered(node, flat.reshape(-1), int(np.prod(shape)), [])
+
+
+def _reduction(node: Node) -> str:
+    """The node's reduction by Relax's name."""
+    name = node.attrs.get("reduction", b"none").decode()
+    return "update" if name == "none" else str(name)
 
 
 def _scattered(node: Node, rows: Positions, count: int, rest: list[int]) -> relax.Expr | None:
