@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help venv test demo bench lint
+.PHONY: help venv test demo bench catalogue lint
 
 help:  ## show the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  \1\t\2/'
@@ -25,6 +25,13 @@ demo: venv  ## the main job: ResNet-50 from ONNX to the hardware model
 
 bench: venv  ## measure all, print one table, write JSON
 	$(BIN)/python -m benchmarks
+
+catalogue: venv  ## networks of every family, exported by torch and measured: hours
+	$(BIN)/python -m pip install --quiet -e '.[catalogue]'
+	$(BIN)/python -m pip install --quiet --no-deps timm==1.0.31 torchvision==0.29.2  # they ask for a torch with CUDA
+	$(BIN)/python -m benchmarks.catalogue --chip inf2 --json build/catalogue_inf2.jsonl
+	$(BIN)/python -m benchmarks.catalogue --chip inf1 --json build/catalogue_inf1.jsonl
+	$(BIN)/python -m benchmarks.catalogue --publish build/catalogue_inf1.jsonl build/catalogue_inf2.jsonl
 
 lint: venv  ## ruff and mypy
 	$(BIN)/ruff check .

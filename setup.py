@@ -49,7 +49,16 @@ TORCH_REQUIRES = [  # for tests and benchmarks only; pinned, because exporters c
     "transformers==5.23.0",  # BERT, DistilBERT, GPT-2, ViT with random weights
 ]
 
+CATALOGUE_REQUIRES = [  # beside `torch`, for `python -m benchmarks.catalogue`; pinned, because a release adds networks
+    *TORCH_REQUIRES,
+    "diffusers==0.42.1",  # U-Nets, autoencoders and transformers that draw images
+    "requests>=2.32",  # diffusers imports it without asking for it
+    "safetensors>=0.8",  # timm's weights
+    # timm==1.0.31 and torchvision==0.29.2 have to be installed without their requirements: `make catalogue` does
+]
+
 BENCH_REQUIRES = ["iree-base-compiler[onnx]==3.13.0"]  # beside which `python -m benchmarks` measures
+EXTRAS = {"dev": DEV_REQUIRES, "torch": TORCH_REQUIRES, "catalogue": CATALOGUE_REQUIRES, "bench": BENCH_REQUIRES}
 
 setup(
     name="tvm-neuron",
@@ -90,7 +99,7 @@ setup(
     ],
     cmdclass={"build_ext": BuildRuntime},
     install_requires=INSTALL_REQUIRES,
-    extras_require={"dev": DEV_REQUIRES, "torch": TORCH_REQUIRES, "bench": BENCH_REQUIRES},
+    extras_require=EXTRAS,
     entry_points={
         "console_scripts": ["neuron-cc = tvm_neuron.cli.main:main"],
         "tvm_neuron.schedules": ["neuron = tvm_neuron_schedules:RULES"],

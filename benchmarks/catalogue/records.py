@@ -1,0 +1,51 @@
+"""Records: what was found of each network, a JSON line each, so that a run can be taken up where it ended."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+Record = dict[str, Any]
+
+
+def load(file: Path) -> dict[str, Record]:
+    """By the name of the network; the last line of each counts."""
+    if not file.exists():
+        return {}
+    lines = (json.loads(line) for line in file.read_text().splitlines() if line.endswith("}"))
+    return {record["name"]: record for record in lines}
+
+
+def read(file: Path) -> Record:
+    """What a process wrote of one network; nothing if it didn't."""
+    return json.loads(file.read_text()) if file.exists() else {}
+
+
+def append(file: Path, record: Record) -> None:
+    """Adds a line."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a") as lines:
+        lines.write(json.dumps(record) + "\n")
+
+
+def ratio(record: Record) -> float | None:
+    """Modelled time over roofline; None if nothing of it runs on the core."""
+    return record["latency_us"] / record["roofline_us"] if record.get("roofline_us") else None
+
+
+def is_wrong(record: Record) -> bool:
+    """Whether a result is farther from onnxruntime's than its precision explains."""
+    pairs = [(record.get("error"), record.get("bound")), (record.get("error_fp32"), record.get("bound_fp32"))]
+    return any(error is not None and bound is not None and not error <= bound for error, bound in pairs)
+
+
+def core_share(record: Record) -> float | None:
+    """Of the multiplications, how many run on the core; None if there are none."""
+    total = record.get("macs", 0) + record.get("macs_on_cpu", 0)
+    return record["macs"] / total if total else None
+
+
+def mean_ratio(records: list[Record]) -> float:
+    """The geometric mean of the ratios; NaN without any."""
+    logs = [math.log(found) for record in records if (found := ratio(record))]
+    return math.exp(sum(logs) / len(logs)) if logs else math.nan
