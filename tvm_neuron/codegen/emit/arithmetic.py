@@ -114,20 +114,17 @@ class Arithmetic:
         return self._made[expr]
 
     def _tile(self, expr: Expr) -> Tile:
+        """The tile with the value of the expression; a number is written into one."""
         found = self.operand(expr)
-        if isinstance(found, float):
-            raise InternalError("an operation on constants alone was left to the core")
-        return found
+        if isinstance(found, Tile):
+            return found
+        constant = self.scratch.tile(self.shape[0], ((1, 1),))
+        self.builder.emit(Memset(result=constant, value=found))
+        return constant
 
     def _whole(self, expr: Expr) -> Tile:
-        """A tile with an element for each of the result's: single values are spread, constants written once."""
-        found = self.operand(expr)
-        partitions, dims = self.shape
-        if isinstance(found, float):
-            constant = self.scratch.tile(partitions, ((1, 1),))
-            self.builder.emit(Memset(result=constant, value=found))
-            return spread(constant, dims)
-        return spread(found, dims)
+        """A tile with an element for each of the result's: single values are spread."""
+        return spread(self._tile(expr), self.shape[1])
 
     def _is_scalar(self, expr: Expr) -> bool:
         """Whether it is one value for each partition."""
