@@ -1,0 +1,58 @@
+"""How far rounding may move the elements of a tensor, by the dtype and the precision of a build.
+
+A value has samples beside it: what it would be had everything before it been rounded otherwise. Their spread is the
+conditioning of the model at that value, element by element, and so the measure of what an exact compiler may differ by.
+"""
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+SAMPLES = 12
+# Rounding to nearest: half a unit of the last place. float32 has more: functions of the engines are some units off.
+_UNITS = {"bf16": 2.0**-9, "fp16": 2.0**-12, "fp32": 2.0**-21}
+_KEPT_AS = {"all": "bf16", "matmult": "bf16", "all-fp16": "fp16", "matmult-fp16": "fp16", "none": "fp32"}
+_LEAST_FLOAT16 = 2.0**-25
+_GRID, _MOST = 2.0**6, 2.0**16
+
+
+def is_grid(array: NDArray) -> bool:
+    """Whether all elements are small multiples of 2**-6, of which sums and products are exact in float32."""
+    scaled = np.asarray(array, np.float64) * _GRID
+    return bool((np.abs(scaled) < _MOST * _GRID).all() and (scaled == np.round(scaled)).all())
+
+
+def amplitude(array: NDArray, mode: str, is_constant: bool) -> NDArray:
+    """By how much rounding moves each element of a float tensor at most; constants are made in float32."""
+    size = np.abs(np.asarray(array, np.float64))
+    if array.dtype == np.float64:
+        return size * 2.0**-45
+    if array.dtype == np.float16:
+        return size * _UNITS["fp16"] * 2 + _LEAST_FLOAT16
+    kept = "fp32" if is_constant else _KEPT_AS[mode]
+    if kept == "fp32":
+        return size * _UNITS["fp32"]
+    if kept == "fp16":
+        with np.errstate(over="ignore"):
+            is_kept = array.astype(np.float16).astype(np.float64) == array
+        return np.where(is_kept, size * _UNITS["fp32"], size * _UNITS["fp16"] + _LEAST_FLOAT16)
+    is_kept = array.astype(ml_dtypes.bfloat16).astype(np.float64) == array
+    return size * np.where(is_kept, _UNITS["fp32"], _UNITS["bf16"])
+
+
+def rounded_otherwise(
+    samples: NDArray, exact: NDArray, mode: str, is_constant: bool, rng: np.random.Generator
+) -> NDArray:
+    """The samples, each element moved by what rounding may move it."""
+    noise = rng.uniform(-1, 1, samples.shape) * amplitude(exact, mode, is_constant)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isfinite(exact), samples + noise, samples).astype(exact.dtype)
+
+
+def spread(samples: NDArray | None, exact: NDArray) -> NDArray:
+    """The root of the mean square of the samples' distance, by element."""
+    if samples is None:
+        return np.zeros(exact.shape)
+    with np.errstate(invalid="ignore"):
+        apart = np.asarray(samples, np.float64) - np.asarray(exact, np.float64)
+    return np.sqrt(np.mean(np.where(samples == exact, 0.0, apart) ** 2, axis=0))
