@@ -34,12 +34,13 @@ def write_bundle(error: BaseException, request: Request, model: onnx.ModelProto,
     Raises:
         NeffError: it can't be written there.
     """
+    given = [name for each in request.inputs for name in each.values]
     held = BytesIO()
     with zipfile.ZipFile(held, "w") as bundle:
         bundle.writestr("traceback.txt", "".join(traceback.format_exception(error)))
         bundle.writestr("facts.json", facts())
         bundle.writestr(_REQUEST, json.dumps(request.to_dict(), indent=2))
-        bundle.writestr(_MODEL, (model if with_weights else without_weights(model)).SerializeToString())
+        bundle.writestr(_MODEL, (model if with_weights else without_weights(model, given)).SerializeToString())
     number = next(n for n in range(1, sys.maxsize) if not Path(f"neuron-cc-bundle-{n}.zip").exists())
     path = Path(f"neuron-cc-bundle-{number}.zip")
     neff.write_aside(path, [held.getvalue()])

@@ -21,10 +21,11 @@ def constant_value(node: onnx.NodeProto) -> Known:
         case "value_string" | "value_strings":
             return Known(np.array(value, object))
         case _:
-            return Known(_dense(value))
+            return Known(dense(value))
 
 
-def _dense(sparse: onnx.SparseTensorProto) -> np.ndarray:
+def dense(sparse: onnx.SparseTensorProto) -> np.ndarray:
+    """A sparse tensor with its zeros."""
     values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
     result = np.zeros(tuple(sparse.dims), values.dtype)
     if indices.ndim == 1:
