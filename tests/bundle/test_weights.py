@@ -52,7 +52,8 @@ class Maker:
         """The name of a float32 value that is made of secrets."""
         dtype = self.draw(st.sampled_from(list(SECRETS)))
         array, name = secret(dtype, shape), self.name()
-        forms = ["initializer", "value", "fields", "sparse"] if dtype == np.float32 else ["initializer", "value"]
+        forms = ["initializer", "value", "fields"] if dtype == np.float32 else ["initializer", "value"]
+        forms += ["sparse"] if dtype == np.float32 and shape else []
         forms += ["value_floats"] if dtype == np.float32 and len(shape) == 1 else []
         forms += ["value_float"] if dtype == np.float32 and not shape else []
         forms += ["value_ints"] if dtype == np.int64 and len(shape) == 1 else []

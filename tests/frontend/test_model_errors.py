@@ -1,10 +1,12 @@
 """Each thing that can be wrong with a model gives one ModelError that names it."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from google.protobuf.message import DecodeError
 from onnx import TensorProto, helper
 
 from tests.onnx_models import make_model
@@ -103,3 +105,69 @@ def test_shapes_in_messages_are_plain() -> None:
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([7, 7]), "s"))
     with pytest.raises(ModelError, match=r"old shape is \[2, 3\], with product 6, .* \[7, 7\], with product 49"):
         from_onnx(model)
+
+
+def constants() -> onnx.ModelProto:
+    """y = softmax(reshape(x + c, s)), c a Constant and s an initializer."""
+    values = onnx.numpy_helper.from_array(np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32))
+    nodes = [
+        helper.make_node("Constant", [], ["c"], value=values),
+        helper.make_node("Add", ["x", "c"], ["a"]),
+        helper.make_node("Reshape", ["a", "s"], ["b"]),
+        helper.make_node("Softmax", ["b"], ["y"], axis=1),
+    ]
+    return make_model(nodes, {"x": [4, 8]}, ["y"], {"s": np.array([8, 4])})
+
+
+def damage_tensor(model: onnx.ModelProto) -> None:
+    model.graph.initializer[0].raw_data = b"1234567"
+
+
+def damage_constant(model: onnx.ModelProto) -> None:
+    model.graph.node[0].attribute[0].name = "worth"
+
+
+def damage_sparse(model: onnx.ModelProto) -> None:
+    places = onnx.numpy_helper.from_array(np.array([0, 99]), "places")
+    values = onnx.numpy_helper.from_array(np.ones(2, np.float32), "v")
+    sparse = helper.make_sparse_tensor(values, places, (4, 8))
+    model.graph.node[0].attribute[0].CopyFrom(helper.make_attribute("sparse_value", sparse))
+
+
+def damage_dtype(model: onnx.ModelProto) -> None:
+    model.graph.input[0].type.tensor_type.elem_type = 99
+
+
+def damage_input(model: onnx.ModelProto) -> None:
+    model.graph.input[0].type.tensor_type.elem_type = 0
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (damage_tensor, "the model is damaged: tensor 's': buffer size must be a multiple of element size"),
+        (damage_constant, "the model is damaged: Constant '' has no value"),
+        (damage_sparse, "the model is damaged: sparse tensor 'v': index 99 is out of bounds"),
+        (damage_dtype, "input 'x' has dtype number 99, which is not supported; supported: "),
+        (damage_input, "input 'x' has no dtype in the model"),
+    ],
+)
+def test_damaged_parts(damage: Callable[[onnx.ModelProto], None], message: str) -> None:
+    model = constants()
+    damage(model)
+    with pytest.raises(ModelError, match=message):
+        from_onnx(model)
+
+
+def test_damaged_bytes_are_a_models_error() -> None:
+    rng = np.random.default_rng(4)
+    refused = 0
+    for _ in range(400):
+        content = bytearray(constants().SerializeToString())
+        for place in rng.integers(0, len(content), rng.integers(1, 3)):
+            content[place] = rng.integers(0, 256)
+        try:
+            from_onnx(onnx.load_model_from_string(bytes(content)))
+        except (ModelError, DecodeError):
+            refused += 1
+    assert refused > 100

@@ -87,9 +87,12 @@ def check_dtypes(graph: onnx.GraphProto) -> None:
     values = [("input", v.name, v.type.tensor_type.elem_type) for v in graph.input]
     values += [("output", v.name, v.type.tensor_type.elem_type) for v in graph.output]
     values += [("initializer", v.name, v.data_type) for v in graph.initializer]
+    if untyped := [v.name for v in graph.input if v.type.HasField("tensor_type") and not v.type.tensor_type.elem_type]:
+        raise ModelError(f"input '{untyped[0]}' has no dtype in the model")
     for kind, name, elem_type in values:
         if elem_type and elem_type not in _SUPPORTED_TYPES:
-            found = onnx.TensorProto.DataType.Name(elem_type).lower()
+            names = dict(map(reversed, onnx.TensorProto.DataType.items()))
+            found = names.get(elem_type, f"number {elem_type}").lower()
             supported = ", ".join(name.lower() for name in _SUPPORTED)
             raise ModelError(f"{kind} '{name}' has dtype {found}, which is not supported; supported: {supported}")
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 import tvm
-from onnx import helper, numpy_helper
+from onnx import helper
 from tvm import relax
 from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
 
@@ -30,7 +30,7 @@ from tvm_neuron.frontend.onnx.graphs import (
     types_of,
     without_unread_outputs,
 )
-from tvm_neuron.frontend.onnx.literals import constant_value
+from tvm_neuron.frontend.onnx.literals import array_of, constant_value
 from tvm_neuron.frontend.onnx.model_file import Stored
 from tvm_neuron.frontend.onnx.needs import needs_values, value_operands
 from tvm_neuron.frontend.onnx.pitfalls import pitfall, prefers_body
@@ -185,7 +185,7 @@ class Importer:
         def run(graph: onnx.GraphProto, values: list[Value], suffix: str) -> list[Value]:
             with self._scopes.inner():
                 for proto in graph.initializer:
-                    bind_array(self._state, proto.name, numpy_helper.to_array(proto), is_weight=False)
+                    bind_array(self._state, proto.name, array_of(proto), is_weight=False)
                 needs = self._scopes.needs(*node.input)
                 for formal, value in zip(graph.input, values, strict=True):
                     self._scopes.bind(formal.name, value, needs)

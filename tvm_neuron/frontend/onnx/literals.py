@@ -1,35 +1,61 @@
-"""The value of a Constant node in any of its forms."""
+"""The values that a model holds: of tensors, and of Constant nodes in any of their forms."""
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 
+from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.onnx.values import Known
 
 
+def array_of(tensor: onnx.TensorProto) -> np.ndarray:
+    """A tensor's values.
+
+    Raises:
+        ModelError: they don't fit its shape, or its dtype is none.
+    """
+    try:
+        return numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, LookupError, ArithmeticError) as error:
+        raise ModelError(f"the model is damaged: tensor '{tensor.name}': {error}") from error
+
+
 def constant_value(node: onnx.NodeProto) -> Known:
-    """The value of a Constant in any of its forms."""
-    attribute = node.attribute[0]
-    value = helper.get_attribute_value(attribute)
-    match attribute.name:
-        case "value":
-            return Known(numpy_helper.to_array(value))
-        case "value_int" | "value_ints":
-            return Known(np.array(value, np.int64))
-        case "value_float" | "value_floats":
-            return Known(np.array(value, np.float32))
-        case "value_string" | "value_strings":
-            return Known(np.array(value, object))
-        case _:
-            return Known(dense(value))
+    """The value of a Constant in any of its forms.
+
+    Raises:
+        ModelError: it has none.
+    """
+    attribute = node.attribute[0] if node.attribute else onnx.AttributeProto()
+    match attribute.name, attribute.type:
+        case "value", onnx.AttributeProto.TENSOR:
+            return Known(array_of(attribute.t))
+        case "value_int", onnx.AttributeProto.INT:
+            return Known(np.array(attribute.i, np.int64))
+        case "value_ints", onnx.AttributeProto.INTS:
+            return Known(np.array(attribute.ints, np.int64))
+        case "value_float", onnx.AttributeProto.FLOAT:
+            return Known(np.array(attribute.f, np.float32))
+        case "value_floats", onnx.AttributeProto.FLOATS:
+            return Known(np.array(attribute.floats, np.float32))
+        case "value_string", onnx.AttributeProto.STRING:
+            return Known(np.array(attribute.s, object))
+        case "value_strings", onnx.AttributeProto.STRINGS:
+            return Known(np.array(attribute.strings, object))
+        case "sparse_value", onnx.AttributeProto.SPARSE_TENSOR:
+            return Known(dense(attribute.sparse_tensor))
+    raise ModelError(f"the model is damaged: Constant '{node.name}' has no value")
 
 
 def dense(sparse: onnx.SparseTensorProto) -> np.ndarray:
     """A sparse tensor with its zeros."""
-    values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
-    result = np.zeros(tuple(sparse.dims), values.dtype)
-    if indices.ndim == 1:
-        result.reshape(-1)[indices] = values
-    else:
-        result[tuple(indices.T)] = values
+    values, indices = array_of(sparse.values), array_of(sparse.indices)
+    try:
+        result = np.zeros(tuple(sparse.dims), values.dtype)
+        if indices.ndim == 1:
+            result.reshape(-1)[indices] = values
+        else:
+            result[tuple(indices.T)] = values
+    except (ValueError, IndexError) as error:
+        raise ModelError(f"the model is damaged: sparse tensor '{sparse.values.name}': {error}") from error
     return result

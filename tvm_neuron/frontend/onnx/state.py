@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx
 import tvm
-from onnx import helper, numpy_helper
+from onnx import helper
 from tvm import relax
 
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.onnx.graphs import read_names, real_inputs
+from tvm_neuron.frontend.onnx.literals import array_of
 from tvm_neuron.frontend.onnx.model_file import Stored
 from tvm_neuron.frontend.onnx.narrow import Narrow
 from tvm_neuron.frontend.onnx.values import Known, Scopes, Value, shape_of
@@ -47,7 +48,7 @@ def bind_initializers(state: State, graph: onnx.GraphProto, stored: Stored) -> N
     with ThreadPoolExecutor() as pool:
         reading = {number: pool.submit(stored[number]) for number, _ in wanted if number in stored}
         for number, proto in wanted:
-            array = reading[number].result() if number in reading else numpy_helper.to_array(proto)
+            array = reading[number].result() if number in reading else array_of(proto)
             bind_array(state, proto.name, array, is_weight=True)
 
 
