@@ -64,9 +64,12 @@ def bring_in(
     valid = [_valid(row, *inside[dim], packed.shape[dim]) for row in rows]
     found: list[Kernel] = []
     if source.fill is not None:
-        inside[dim] = max(low for low, _ in valid), min(high for _, high in valid)
+        start = max(low for low, _ in valid)
+        inside[dim] = start, max(start, min(high for _, high in valid))
         found += [fill(packed, like, part, box, source.fill) for box in border(packed.shape, part, inside)]
     for w, (row, (low, high)) in enumerate(zip(rows, valid, strict=True)):
+        if high == low:
+            continue  # all of it lies in the padding
         axes = [Axis(f"d{d}", end - start) for d, (start, end) in enumerate(inside)]
         axes[part], axes[dim] = Axis("c", depth), Axis("r", high - low)
         starts = [start for start, _ in inside]
@@ -87,19 +90,19 @@ def _one(axis: Axis) -> dict[Axis, int]:
 def _valid(row: Linear, low: int, high: int, extent: int) -> tuple[int, int]:
     """The values of the axis of `row` at which it is within [low, high)."""
     ((_, step),) = row.terms.items()
-    return max(0, -(-(low - row.const) // step)), min(extent, (high - 1 - row.const) // step + 1)
+    start = min(extent, max(0, -(-(low - row.const) // step)))
+    return start, max(start, min(extent, (high - 1 - row.const) // step + 1))
 
 
 def border(shape: Sequence[int], part: int, inside: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
-    """Boxes that together cover what is outside of the box `inside`."""
+    """Boxes that together cover what is outside of the box `inside`, which may be empty."""
     found = []
     box = [(0, extent) for extent in shape]
     for d, (low, high) in enumerate(inside):
         if d == part:
             continue
-        for start, end in ((0, low), (high, shape[d])):
-            if end > start:
-                found.append([*box[:d], (start, end), *box[d + 1 :]])
+        around = ([*box[:d], side, *box[d + 1 :]] for side in ((0, low), (high, shape[d])))
+        found += [piece for piece in around if all(end > start for start, end in piece)]
         box[d] = (low, high)
     return found
 

@@ -56,11 +56,11 @@ def wide_data(window: Window) -> Tensor:
     return Tensor(f"{window.root.data.name}.columns", tuple(shape), window.root.data.dtype)
 
 
-def inside(data: Tensor, kernels: Sequence[Kernel]) -> tuple[int, int]:
-    """The columns of the data that hold more than zeros around them."""
+def inside(data: Tensor, kernels: Sequence[Kernel]) -> tuple[int, int] | None:
+    """The columns of the data that hold more than zeros around them, if any do: windows may miss the image."""
     writers = [k for k in kernels if k.out is data and not (is_fill(k) and k.expr == Num(0.0))]
     spans = [kernel.out_maps[-1].span for kernel in writers]
-    return min(low for low, _ in spans), max(high for _, high in spans) + 1
+    return (min(low for low, _ in spans), max(high for _, high in spans) + 1) if spans else None
 
 
 def copies_of(window: Window, data: Tensor, like: Kernel, within: tuple[int, int]) -> list[Kernel]:

@@ -41,8 +41,11 @@ def pack_columns(kernels: list[Kernel], partition_of: dict[Tensor, int], device:
     ragged: dict[Tensor, int] = {}  # partitions of one copy, not all of which hold a channel
     for readers in _readers(kernels, partition_of, device, brought):
         first, window = readers[0]
+        within = inside(window.root.data, kernels)
+        if within is None:
+            continue
         data = wide_data(window)
-        before = copies_of(window, data, first, inside(window.root.data, kernels))
+        before = copies_of(window, data, first, within)
         after = [on_copies(kernel, its, data) for kernel, its in readers]
         copying = sum(work_of(copy, device)["pool"] for copy in before)
         saved = sum(busy[kernel]["pe"] for kernel, _ in readers) - sum(work_of(part, device)["pe"] for part in after)
