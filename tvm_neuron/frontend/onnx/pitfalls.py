@@ -37,8 +37,8 @@ _PITFALLS: Mapping[str, Check] = {
 }  # fmt: skip
 
 _BODY_FIRST = {
-    "AffineGrid", "Attention", "GroupNormalization", "MeanVarianceNormalization", "RMSNormalization",
-    "Range", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare", "ThresholdedRelu",
+    "AffineGrid", "Attention", "GroupNormalization", "RMSNormalization",
+    "Range", "ReduceL1", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare", "ThresholdedRelu",
 }  # fmt: skip
 
 

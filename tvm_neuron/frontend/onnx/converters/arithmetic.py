@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.onnx.converters.casts import target
 from tvm_neuron.frontend.onnx.converters.converter import Converter, Node
 
@@ -92,38 +91,6 @@ def _is_inf(node: Node) -> relax.Expr:
     return relax.op.equal(x, relax.const(signs[0], dtype))
 
 
-def _elu(node: Node) -> relax.Expr:
-    """x above 0, alpha * (e^x - 1) below."""
-    return _exponential(node, node.attrs.get("alpha", 1.0), 1.0)
-
-
-def _celu(node: Node) -> relax.Expr:
-    """max(0, x) + min(0, alpha * (e^(x / alpha) - 1))."""
-    alpha = node.attrs.get("alpha", 1.0)
-    return _exponential(node, alpha, alpha)
-
-
-def _exponential(node: Node, alpha: float, divisor: float) -> relax.Expr:
-    x, dtype = node.inputs[0], node.dtype()
-    inner = x if divisor == 1.0 else node.emit(relax.op.divide(x, relax.const(divisor, dtype)))
-    below = node.emit(relax.op.subtract(relax.const(1.0, dtype), node.emit(relax.op.exp(inner))))
-    below = node.emit(relax.op.multiply(node.emit(relax.op.nn.relu(below)), relax.const(-alpha, dtype)))
-    return relax.op.add(below, node.emit(relax.op.nn.relu(x)))
-
-
-def _lp_normalization(node: Node) -> relax.Expr:
-    """x / (sum |x|^p)^(1/p) along an axis, 0 where that is 0."""
-    x, axis, order = node.inputs[0], node.attrs.get("axis", -1), node.attrs.get("p", 2)
-    if order not in (1, 2):
-        raise ModelError(f"its p is {order}; the standard knows 1 and 2")
-    terms = node.emit(relax.op.abs(x) if order == 1 else relax.op.multiply(x, x))
-    norm = node.emit(relax.op.sum(terms, axis, keepdims=True))
-    norm = norm if order == 1 else node.emit(relax.op.sqrt(norm))
-    zero, one = relax.const(0.0, node.dtype()), relax.const(1.0, node.dtype())
-    divisor = node.emit(relax.op.where(node.emit(relax.op.equal(norm, zero)), one, norm))
-    return relax.op.divide(x, divisor)
-
-
 def _one_hot(node: Node) -> relax.Expr | None:
     """values[1] where the index along the new axis is the element's, values[0] elsewhere."""
     depth = node.constant(1)
@@ -180,12 +147,9 @@ def _flag(node: Node, name: str, default: int) -> Any:
 
 CONVERTERS: dict[str, Converter] = {
     "BitShift": _bit_shift,
-    "Celu": _celu,
     "CumProd": _cum_prod,
-    "Elu": _elu,
     "EyeLike": _eye_like,
     "IsInf": _is_inf,
-    "LpNormalization": _lp_normalization,
     "Mod": _mod,
     "OneHot": _one_hot,
     "Pow": _power,
