@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from tvm_neuron.errors import NeffError
 from tvm_neuron.isa.codec import Reader, Writer
-from tvm_neuron.neff.deflate import deflated, inflated
+from tvm_neuron.neff.deflate import deflated, inflated, inflated_bytes
 
 MAGIC = b"\x89NEFF\r\n\x1a"
 MAJOR, MINOR = 1, 5
@@ -29,6 +29,8 @@ NEEDED = 1  # flag of a section that a reader must know: without it the others m
 COMPRESSED = 2  # flag of a section that is stored deflated
 ALIGNMENT = 64
 MAX_SECTIONS = 256
+WEIGHTS = "weights"  # the section whose size follows from others
+MOST_BYTES = 1 << 22  # of any other that is compressed: as Python's values it takes some twenty times as much
 _DIGEST_BYTES = _BANNER_BYTES = 32
 _PREFIX = struct.Struct("<8sHHI32s32sQ")
 _DIGEST_AT = 48
@@ -77,7 +79,8 @@ def pack(
     table.parts.append(_COUNT.pack(len(sections)))
     stored: Pieces = []
     for name, given in sections.items():
-        smaller = deflated(given) if compress else None
+        may_be = compress and (name == WEIGHTS or sum(map(len, given)) <= MOST_BYTES)
+        smaller = deflated(given) if may_be else None
         pieces = given if smaller is None else smaller
         flags = (NEEDED if name in needed else 0) | (0 if smaller is None else COMPRESSED)
         gap, size = bytes(-end % ALIGNMENT), sum(map(len, pieces))
@@ -170,24 +173,67 @@ def check_known(header: Header, known: Container[str]) -> None:
             raise NeffError(f"NEFF section '{section.name}' is needed to run it and unknown here: update tvm_neuron")
 
 
-def unpack(data: bytes) -> tuple[Header, dict[str, memoryview]]:
-    """The header and every section, copied only where it is compressed; all checksums are verified.
+class Sections(Mapping[str, memoryview]):
+    """The sections by name. A compressed one is decompressed when it is asked for, and not beyond what it may have."""
+
+    def __init__(self, header: Header, view: memoryview) -> None:
+        self._stored = {s.name: view[s.offset : s.offset + s.size] for s in header.sections}
+        self._compressed = {section.name for section in header.sections if section.is_compressed}
+
+    def __getitem__(self, name: str) -> memoryview:
+        """One that becomes Python's values, which take many times as much memory.
+
+        Raises:
+            NeffError: it can't be decompressed, or has more than `MOST_BYTES` that aren't there before.
+        """
+        size = self._bytes(name)
+        if name in self._compressed and size > MOST_BYTES:
+            raise NeffError(f"NEFF section '{name}' says it has {size} bytes compressed; at most {MOST_BYTES} can be")
+        return self._contents(name)
+
+    def sized(self, name: str, size: int) -> memoryview:
+        """One of which it is known how much it must have.
+
+        Raises:
+            NeffError: it has another size, or can't be decompressed.
+        """
+        if self._bytes(name) != size:
+            raise NeffError(f"NEFF section '{name}' has {self._bytes(name)} bytes; the program's tensors take {size}")
+        return self._contents(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._stored
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stored)
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    def _bytes(self, name: str) -> int:
+        stored = self._stored[name]
+        return inflated_bytes(stored) if name in self._compressed else len(stored)
+
+    def _contents(self, name: str) -> memoryview:
+        stored = self._stored[name]
+        return inflated(stored, name) if name in self._compressed else stored
+
+
+def unpack(data: bytes) -> tuple[Header, Sections]:
+    """The header and the sections, copied only where they are compressed; all checksums are verified.
 
     Raises:
         NeffError: see `read_header`; a section is damaged.
     """
     header = read_header(data)
     view = memoryview(data)
-    found: dict[str, memoryview] = {}
     for section in header.sections:
-        stored = view[section.offset : section.offset + section.size]
-        if _digest([stored]) != section.digest:
+        if _digest([view[section.offset : section.offset + section.size]]) != section.digest:
             raise NeffError(f"NEFF is corrupted: the checksum of its section '{section.name}' is wrong")
-        found[section.name] = inflated(stored, section.name) if section.is_compressed else stored
     ends = [header.size_bytes, *(section.offset + section.size for section in header.sections[:-1])]
     if any(any(view[end : end + -end % ALIGNMENT]) for end in ends):
         raise NeffError("NEFF is corrupted: the bytes between two sections are not zero")
-    return header, found
+    return header, Sections(header, view)
 
 
 def _digest(pieces: Pieces) -> bytes:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import accumulate
 from math import prod
 from typing import Any, TypeVar
 
@@ -14,7 +15,7 @@ from tvm_neuron.hw import Device
 from tvm_neuron.hw.load import device_from_dict
 from tvm_neuron.isa import QUEUES
 from tvm_neuron.isa.dtypes import DTYPES
-from tvm_neuron.neff.container import ALIGNMENT, check_known, unpack
+from tvm_neuron.neff.container import ALIGNMENT, WEIGHTS, Sections, check_known, unpack
 from tvm_neuron.neff.neff import Neff
 from tvm_neuron.neff.streams import decode_stream
 from tvm_neuron.neff.tables import decode_json, decode_origins, decode_tensors, infos_from_json, placement_from_json
@@ -27,7 +28,7 @@ from tvm_neuron.program.streams import join
 T = TypeVar("T")
 CORE = "core."  # prefix of the sections that are NEFFs of one core each
 _MAX_MACS = 1 << 62  # more than any device does in a year
-_NEEDED = ("model", "options", "device", "memory", "placement", "origins", "tensors", "weights")
+_NEEDED = ("model", "options", "device", "memory", "placement", "origins", "tensors", WEIGHTS)
 _KNOWN = (*_NEEDED, *(prefix + queue for prefix in (STREAM, PROLOGUE) for queue in QUEUES))
 
 
@@ -67,7 +68,6 @@ def _read(data: bytes) -> Neff:
         name=model["name"],
         program=program,
         device=_device(decode_json(sections["device"], "device")),
-        weights=_weights(sections["weights"], program.tensors),
         inputs=infos_from_json(model["inputs"]),
         outputs=infos_from_json(model["outputs"]),
         options=decode_json(sections["options"], "options"),
@@ -77,10 +77,11 @@ def _read(data: bytes) -> Neff:
         macs=macs,
         repeats=repeats,
         prologue=prologue.body,
+        weights=_weights(sections, program.tensors),  # last: of what is refused before, nothing large is decompressed
     )
 
 
-def _programs(sections: dict[str, memoryview]) -> tuple[Program, Program]:
+def _programs(sections: Sections) -> tuple[Program, Program]:
     """What runs every time, and what runs once before."""
     tensors = _decode(decode_tensors, sections, "tensors")
     origins = _decode(decode_origins, sections, "origins")
@@ -95,12 +96,12 @@ def _programs(sections: dict[str, memoryview]) -> tuple[Program, Program]:
     return program, prologue
 
 
-def _body(sections: dict[str, memoryview], prefix: str) -> tuple[Node, ...]:
+def _body(sections: Sections, prefix: str) -> tuple[Node, ...]:
     present = [queue for queue in QUEUES if prefix + queue in sections]
     return join({queue: _decode(partial(decode_stream, queue=queue), sections, prefix + queue) for queue in present})
 
 
-def _decode(decode: Callable[[bytes], T], sections: dict[str, memoryview], name: str) -> T:
+def _decode(decode: Callable[[bytes], T], sections: Sections, name: str) -> T:
     try:
         return decode(bytes(sections[name]))
     except NeffError as error:
@@ -129,18 +130,12 @@ def _work(raw: dict[str, Any]) -> tuple[int, dict[str, int]]:
     return macs, repeats
 
 
-def _weights(section: memoryview, tensors: tuple[DramTensor, ...]) -> dict[str, NDArray[Any]]:
+def _weights(sections: Sections, tensors: tuple[DramTensor, ...]) -> dict[str, NDArray[Any]]:
+    wanted = [tensor for tensor in tensors if tensor.kind == "weight"]
+    ends = list(accumulate((t.size_bytes + -t.size_bytes % ALIGNMENT for t in wanted), initial=0))
+    section = sections.sized(WEIGHTS, ends[-1])
     weights: dict[str, NDArray[Any]] = {}
-    offset = 0
-    for tensor in tensors:
-        if tensor.kind != "weight":
-            continue
-        end = offset + tensor.size_bytes
-        if end > len(section):
-            raise NeffError(f"NEFF section 'weights' has {len(section)} bytes; weight '{tensor.name}' ends at {end}")
-        values = np.frombuffer(section[offset:end], DTYPES[tensor.dtype], prod(tensor.shape))
+    for tensor, offset in zip(wanted, ends, strict=False):
+        values = np.frombuffer(section[offset : offset + tensor.size_bytes], DTYPES[tensor.dtype], prod(tensor.shape))
         weights[tensor.name] = values.reshape(tensor.shape)
-        offset = end + -end % ALIGNMENT
-    if offset != len(section):
-        raise NeffError(f"NEFF section 'weights' has {len(section)} bytes; the program's weights take {offset}")
     return weights
