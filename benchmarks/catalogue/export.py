@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 EXPORTERS = ("dynamo", "torchscript")
 MODEL, FAILED = "model.onnx", "failed.txt"
 OPSET = 18
+LONGEST_MESSAGE = 200
 
 
 def export(entry: Entry, batch: int, folder: Path, exporters: Sequence[str]) -> None:
@@ -45,8 +46,9 @@ def export(entry: Entry, batch: int, folder: Path, exporters: Sequence[str]) -> 
             return
         except Exception as error:
             (place / "torch.onnx").unlink(missing_ok=True)
-            lines = [line for line in str(error).splitlines() if line.strip()]
-            (place / FAILED).write_text(f"{type(error).__name__}: {lines[0] if lines else ''}")
+            cause = error.__cause__ or error
+            lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
+            (place / FAILED).write_text(f"{type(cause).__name__}: {lines[0] if lines else ''}"[:LONGEST_MESSAGE])
 
 
 def _write(module: "torch.nn.Module", inputs: Arrays, exporter: str, file: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import time
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,10 @@ import tvm_neuron
 import tvm_neuron.codegen.function
 from benchmarks.catalogue.products import multiplications
 from benchmarks.catalogue.reference import FINER, Reference
-from tvm_neuron import relay
+from tvm_neuron import BuildOptions, relay
 from tvm_neuron.errors import InternalError, NeuronError
 
 LONGEST_MESSAGE = 300
-PRODUCTS = frozenset({"Attention", "Conv", "ConvTranspose", "Einsum", "GRU", "Gemm", "LSTM", "MatMul", "RNN"})
 
 
 @dataclass(frozen=True)
@@ -51,50 +51,68 @@ def measure(job: Job) -> None:
     results = Results(job.file)
     try:
         model = onnx.load(job.folder / "model.onnx")
-        library = _compile(model, job.chip, None, results)
-        report = tvm_neuron.report(library)
-        on_cpu = report.placed("cpu")
-        results.add(
-            operators_on_core=len(report.placed("neuroncore")), operators_on_cpu=len(on_cpu),
-            cpu_operators=dict(Counter(row.op for row in on_cpu).most_common()),
-            cpu_reasons=dict(Counter(row.reason[:LONGEST_MESSAGE] for row in on_cpu).most_common(5)),
-            latency_us=report.latency_us, roofline_us=report.roofline_us, macs=report.macs,
-            dram_bytes=report.dram_bytes, pe_utilisation=report.pe_utilisation, instructions=report.instructions,
-        )  # fmt: skip
-        if any(row.op in PRODUCTS for row in on_cpu):
-            left = multiplications(model, {row.name for row in on_cpu})
-            results.add(macs_on_cpu=left)
+        defects: list[str] = []
+        library = _timed(model, job.chip, results, defects)
+        _report(model, library, results)
         if not job.only_time:
-            _run(job, model, library, results)
-        results.add(outcome="built")
-    except MemoryError:
-        results.add(outcome="out of memory")
+            reference = Reference.load(job.folder)
+            error, bound = reference.worst(_outputs(library, reference))
+            results.add(error=error, bound=bound)
+        results.add(outcome="defect" if defects else "built", message="; ".join(defects))
     except Exception as error:
-        is_refusal = isinstance(error, NeuronError) and not isinstance(error, InternalError)
-        message = str(error).strip() or type(error).__name__
-        kind = "refused" if is_refusal else "failed"
-        at = "" if is_refusal else f"{type(error).__name__}: "
-        results.add(outcome=kind, message=f"{at}{message}"[:LONGEST_MESSAGE])
+        results.add(**_told(error))
+        return
+    if not job.only_time:
+        _measure_exactly(model, job.chip, reference, results)
 
 
-def _compile(model: onnx.ModelProto, chip: str, options: Any, results: Results) -> relay.ExecutorFactory:
+def _timed(model: onnx.ModelProto, chip: str, results: Results, defects: list[str]) -> relay.ExecutorFactory:
     before, begin = _peak_bytes("VmRSS"), time.process_time()
-    mod, params = relay.frontend.from_onnx(model)
-    library = relay.build(mod, target=f"neuron/{chip}", params=params, options=options)
-    if options is None:
-        taken = time.process_time() - begin
-        results.add(compile_seconds=taken, peak_bytes=_peak_bytes("VmHWM") - before)
+    library = _compile(model, chip, BuildOptions(on_defect=partial(_keep, defects)))
+    results.add(compile_seconds=time.process_time() - begin, peak_bytes=_peak_bytes("VmHWM") - before)
     return library
 
 
-def _run(job: Job, model: onnx.ModelProto, library: relay.ExecutorFactory, results: Results) -> None:
-    reference = Reference.load(job.folder)
-    error, bound = reference.worst(_outputs(library, reference))
-    results.add(error=error, bound=bound)
-    exactly = tvm_neuron.BuildOptions(fp32_cast="none")
-    library = _compile(model, job.chip, exactly, results)
-    error, bound = reference.worst(_outputs(library, reference), FINER)
-    results.add(error_fp32=error, bound_fp32=bound)
+def _report(model: onnx.ModelProto, library: relay.ExecutorFactory, results: Results) -> None:
+    report = tvm_neuron.report(library)
+    on_cpu = report.placed("cpu")
+    results.add(
+        operators_on_core=len(report.placed("neuroncore")), operators_on_cpu=len(on_cpu),
+        cpu_operators=dict(Counter(row.op for row in on_cpu).most_common()),
+        cpu_reasons=dict(Counter(row.reason[:LONGEST_MESSAGE] for row in on_cpu).most_common(5)),
+        latency_us=report.latency_us, roofline_us=report.roofline_us, macs=report.macs,
+        macs_on_cpu=multiplications(model, {row.name for row in on_cpu}), dram_bytes=report.dram_bytes,
+        pe_utilisation=report.pe_utilisation, instructions=report.instructions,
+    )  # fmt: skip
+
+
+def _measure_exactly(model: onnx.ModelProto, chip: str, reference: Reference, results: Results) -> None:
+    """The same in float32, whose errors leave less room for mistakes to hide."""
+    try:
+        library = _compile(model, chip, BuildOptions(fp32_cast="none", on_defect=partial(_keep, [])))
+        error, bound = reference.worst(_outputs(library, reference), FINER)
+        results.add(error_fp32=error, bound_fp32=bound)
+    except Exception as error:
+        results.add(**{f"{name}_fp32": text for name, text in _told(error).items()})
+
+
+def _compile(model: onnx.ModelProto, chip: str, options: BuildOptions) -> relay.ExecutorFactory:
+    mod, params = relay.frontend.from_onnx(model)
+    return relay.build(mod, target=f"neuron/{chip}", params=params, options=options)
+
+
+def _keep(defects: list[str], error: InternalError) -> str:
+    defects.append(f"{error.code}: {error}"[:LONGEST_MESSAGE])
+    return "the catalogue"
+
+
+def _told(error: Exception) -> dict[str, str]:
+    """What becomes of a build that fails: refused by what a user may do about, or failed by a mistake of ours."""
+    if isinstance(error, MemoryError):
+        return {"outcome": "stopped", "message": "out of memory"}
+    if isinstance(error, NeuronError) and not isinstance(error, InternalError):
+        return {"outcome": "refused", "message": str(error)[:LONGEST_MESSAGE]}
+    return {"outcome": "failed", "message": f"{type(error).__name__}: {error}"[:LONGEST_MESSAGE]}
 
 
 def _outputs(library: relay.ExecutorFactory, reference: Reference) -> list[Any]:

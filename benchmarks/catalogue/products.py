@@ -5,15 +5,17 @@ from collections.abc import Collection
 
 import onnx
 
+_PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
+
 
 def multiplications(model: onnx.ModelProto, names: Collection[str]) -> int:
     """Of the convolutions and matrix products with these names, or whose first output has one of them."""
+    nodes = [node for node in model.graph.node if node.op_type in _PRODUCTS]
+    left = [node for node in nodes if node.name in names or node.output[0] in names]
+    if not left:
+        return 0
     shapes = _shapes(model)
-    found = 0
-    for node in model.graph.node:
-        if node.name in names or node.output[0] in names:
-            found += _of(node, shapes)
-    return found
+    return sum(_of(node, shapes) for node in left)
 
 
 def _of(node: onnx.NodeProto, shapes: dict[str, tuple[int, ...]]) -> int:
