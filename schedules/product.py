@@ -54,7 +54,7 @@ def _partition(operand: Operand, context: Context) -> Linear:
 
 def depth_axis(block: Block, parts: list[Linear]) -> Axis | None:
     """The summed axis that lies alike on the partitions of both operands, beside axes of batches that step there."""
-    if parts[0].terms != parts[1].terms or any(part.const % 128 for part in parts):
+    if parts[0].terms != parts[1].terms or parts[0].const % 128 != parts[1].const % 128:
         return None
     summed = [axis for axis in parts[0].terms if axis.is_reduction]
     if len(summed) > 1:

@@ -125,3 +125,25 @@ def test_a_known_row_times_a_matrix(depth: int) -> None:
     actual = run_on_core([helper.make_node("MatMul", ["row", "m"], ["y"])], {"m": matrix}, {"row": row})
     bound = 2**-7 * np.abs(row).astype(np.float64) @ np.abs(matrix)
     assert np.all(np.abs(actual - row.astype(np.float64) @ matrix) <= bound)
+
+
+@pytest.mark.parametrize("start", [(32, 32), (64, 64), (96, 32), (7, 7), (64, 0)])
+@pytest.mark.parametrize("chip", ["neuron", "neuron/inf2"])
+def test_operands_that_begin_amid_the_partitions(start: tuple[int, int], chip: str) -> None:
+    """Both on one partition the array takes them where they are; else they are moved."""
+    a, b = normal(2, 20, 128), normal(2, 30, 128)
+    cuts = {
+        f"{name}{end}": np.array([at + 32 * (end == "e")]) for name, at in zip("ab", start, strict=True) for end in "se"
+    }
+    nodes = [
+        helper.make_node("Relu", ["a"], ["ra"]),
+        helper.make_node("Relu", ["b"], ["rb"]),
+        helper.make_node("Slice", ["ra", "as", "ae", "axis"], ["pa"]),
+        helper.make_node("Slice", ["rb", "bs", "be", "axis"], ["pb"]),
+        helper.make_node("Transpose", ["pb"], ["tb"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["pa", "tb"], ["y"]),
+    ]
+    actual = run_on_core(nodes, {"a": a, "b": b}, {**cuts, "axis": np.array([2])}, chip)
+    parts = [np.maximum(x, 0)[..., at : at + 32].astype(np.float64) for x, at in zip((a, b), start, strict=True)]
+    wanted = np.einsum("bmk,bnk->bmn", *parts)
+    assert np.all(np.abs(actual - wanted) <= 2.0**-6.9 * wanted + 1e-30)

@@ -17,6 +17,7 @@ from tvm_neuron.codegen.passes.moves import read_through
 from tvm_neuron.codegen.passes.separate_parts import separate_parts
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.hw import load_device
+from tvm_neuron.isa import DmaCopy, DramTile
 from tvm_neuron.schedule.roles import is_constant_contraction
 from tvm_neuron.schedule.rule import load_rules
 
@@ -87,3 +88,25 @@ def test_no_part_goes_through_device_memory(order: str, chip: str) -> None:
     found = run(compile_model(model, f"neuron/{chip}"), {"x": x}, "strict")["y"]
     # Scores of a size of 1 whose bf16 operands are rounded (2^-8 each) move softmax and its values, up to 4, by that.
     np.testing.assert_allclose(found, wanted, atol=0.05)
+
+
+@settings(max_examples=4, deadline=None)
+@given(
+    windows=st.integers(1, 3), tokens=st.integers(20, 70), heads=st.integers(1, 5), channels=st.integers(8, 100),
+    chip=st.sampled_from(["inf1", "inf2"]),
+)  # fmt: skip
+@example(windows=1, tokens=40, heads=3, channels=48, chip="inf2")
+@example(windows=2, tokens=33, heads=4, channels=20, chip="inf1")
+def test_heads_of_any_size_move_in_rows(windows: int, tokens: int, heads: int, channels: int, chip: str) -> None:
+    model = attention(windows, tokens, heads, channels, "outside")
+    made = compile_model(model, f"neuron/{chip}")
+    scratch = {n for n, tensor in enumerate(made.program.tensors) if tensor.kind == "scratch"}
+    for _, node in made.program.instructions():
+        if isinstance(node, DmaCopy):
+            sides = [
+                side for side in (node.target, node.source) if isinstance(side, DramTile) and side.tensor in scratch
+            ]
+            assert all(side.dims[-1][0] == 1 and side.dims[-1][1] >= tokens for side in sides), node
+    x = np.random.default_rng(tokens).standard_normal((windows, tokens, heads * channels)).astype(np.float32)
+    (wanted,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    np.testing.assert_allclose(run(made, {"x": x}, "strict")["y"], wanted, atol=0.05)

@@ -17,6 +17,7 @@ from tvm_neuron.isa.tile import Dims
 from tvm_neuron.schedule.expr import Load, axes_of
 from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel, Product, Reduction, Transposition
 from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tiling import PARTITIONS
 from tvm_neuron.sim.clock import clock_hz, duration_ps
 
 ENGINES = ("pe", "act", "pool")
@@ -58,7 +59,7 @@ def _rows(kernel: Kernel, device: Device) -> int:
 
 
 def _matmul_cycles(kernel: Kernel, device: Device) -> int:
-    """One for each column that streams through the array."""
+    """One for each column that streams through the array, and no fewer than a transposition takes."""
     columns = -(-kernel.channel.extent // device.pe_columns)
     free = prod(axis.extent for axis in kernel.free)
     root = kernel.root
@@ -68,7 +69,12 @@ def _matmul_cycles(kernel: Kernel, device: Device) -> int:
         return root.used_tiles(device.pe_rows, device.pe_columns) * free * steps
     if isinstance(root, Product):
         return columns * free * -(-root.depth.extent // device.pe_rows) * prod(axis.extent for axis in root.steps)
-    return columns * free if isinstance(root, Transposition) else 0
+    if isinstance(root, Transposition):
+        shortest = min(device.matmul_min_cycles, kernel.channel.extent, device.pe_columns)
+        full, rest = divmod(root.row.extent, PARTITIONS)
+        cycles = full * PARTITIONS + (max(rest, shortest) if rest else 0)
+        return columns * free // root.row.extent * cycles
+    return 0
 
 
 def _ends(kernel: Kernel, device: Device) -> dict[str, int]:

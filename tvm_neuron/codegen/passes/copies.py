@@ -56,9 +56,13 @@ class Copies:
         return canonical(replace_load(block, load, Load(copy, there)))
 
     def packed(self, block: Block, load: Load, depth: Axis) -> Block:
-        """The block reading a copy [depth, *other axes of the load], however the tensor itself is indexed."""
-        maps = linear_indices(load.indices) or ()
-        used = [depth, *dict.fromkeys(axis for m in maps for axis in m.terms if axis is not depth)]
+        """The block reading a copy [depth, *other axes of the load], however the tensor itself is indexed.
+
+        What lies on the tensor's partitions comes first, so that rows stay rows for the DMA that may have to move them.
+        """
+        maps, dim = linear_indices(load.indices) or (), self.partition_of[load.tensor]
+        in_order = [*maps[dim : dim + 1], *maps[:dim], *maps[dim + 1 :]]
+        used = [depth, *dict.fromkeys(axis for m in in_order for axis in m.terms if axis is not depth)]
         copy = Tensor(f"{load.tensor.name}.packed", tuple(axis.extent for axis in used), load.tensor.dtype)
         axes = _axes(copy.shape)
         by = dict(zip(used, axes, strict=True))

@@ -8,9 +8,9 @@ from tvm_neuron.codegen.passes.copies import Copies, replace_load
 from tvm_neuron.codegen.passes.in_order import stored_dim, unmoved_dim
 from tvm_neuron.codegen.passes.moves import moved_load
 from tvm_neuron.codegen.passes.product_layout import (
-    batches_on_partitions,
     choose_result_dim,
     depth_dims,
+    depth_lies,
     input_dim,
     summed_axis,
 )
@@ -105,16 +105,16 @@ class _Layout:
             if dims and self.partition_of[load.tensor] not in dims:
                 block = self.copies.along(block, load, dims[0])
         pair = product_factors(block) or ()
-        parts = [self._batches(load, depth) for load in pair]
+        parts = [self._depth(load, depth) for load in pair]
         for load, part in zip(pair, parts, strict=True):
-            if part is None or (part and parts[0] != parts[1]):
+            if part is None or (any(part) and parts[0] != parts[1]):
                 block = self.copies.packed(block, load, depth)
         return block
 
-    def _batches(self, load: Load, depth: Axis) -> dict[Axis, int] | None:
-        """The axes that step through the operand's partitions beside the depth, None if it does not lie along that."""
+    def _depth(self, load: Load, depth: Axis) -> tuple[int, dict[Axis, int]] | None:
+        """How the depth lies on the operand's partitions, None if it does not."""
         dim = self.partition_of[load.tensor]
-        return batches_on_partitions(load, dim, depth) if dim in depth_dims(load, depth) else None
+        return depth_lies(load, dim, depth) if dim in depth_dims(load, depth) else None
 
     def _choose(self, block: Block) -> int:
         """The partition dimension of what the block writes."""

@@ -23,7 +23,7 @@ def _has_depth(part: Linear, depth: Axis) -> bool:
     others = stepping(part, depth)
     if depth.extent > 1 and depth not in part.terms:
         return False
-    return part.const % PARTITIONS == 0 and is_addressable(part, depth) and not any(a.is_reduction for a in others)
+    return is_addressable(part, depth) and not any(a.is_reduction for a in others)
 
 
 def summed_axis(block: Block) -> Axis:
@@ -32,9 +32,10 @@ def summed_axis(block: Block) -> Axis:
     return max(summed, key=lambda axis: axis.extent) if summed else Axis("k", 1, True)
 
 
-def batches_on_partitions(load: Load, dim: int, depth: Axis) -> dict[Axis, int]:
-    """The axes that step through partitions beside the depth."""
-    return stepping((linear_indices(load.indices) or ())[dim], depth)
+def depth_lies(load: Load, dim: int, depth: Axis) -> tuple[int, dict[Axis, int]]:
+    """On which partition the depth begins, and the axes that step through partitions beside it."""
+    part = (linear_indices(load.indices) or ())[dim]
+    return part.const % PARTITIONS, stepping(part, depth)
 
 
 def result_dims(block: Block) -> list[int]:

@@ -1,4 +1,4 @@
-"""store_in_long_rows: outputs in short pieces are transposed before they are stored, where that takes less time."""
+"""choose_routes: outputs in short pieces are transposed before they are stored, where that takes less time."""
 
 from dataclasses import replace
 

@@ -1,0 +1,73 @@
+"""choose_routes: a move across partitions goes straight, or by way of another layout, whichever takes less time.
+
+A detector's boxes have their columns on the partitions, and the four numbers of each anchor lie together in the output:
+a descriptor for each position, unless rows lie on the partitions and columns beside each other.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from tvm_neuron.codegen.passes.canonical import canonical
+from tvm_neuron.codegen.passes.move_cost import move_ps
+from tvm_neuron.codegen.passes.moves import moved_load
+from tvm_neuron.hw import Device
+from tvm_neuron.schedule.expr import Axis, Index, Load
+from tvm_neuron.schedule.graph import Block, Graph
+from tvm_neuron.schedule.kernel import Transposition
+from tvm_neuron.schedule.rule import Context, Rule, apply_rules
+from tvm_neuron.schedule.tensor import Tensor
+
+
+def choose_routes(graph: Graph, partition_of: dict[Tensor, int], rules: Sequence[Rule], device: Device) -> None:
+    """Lets moves read a copy that the PE array lays out along another dimension, where both together are quicker.
+
+    Moves of one tensor share such a copy.
+    """
+    routes = _Routes(partition_of, rules, device)
+    for block in graph.blocks:
+        load = moved_load(block)
+        if load is not None and load.tensor.kind == "temp":
+            graph.replace(block, *routes.best(block, load))
+    for copy in set(routes.copies.values()) - routes.made:
+        del partition_of[copy]
+
+
+class _Routes:
+    def __init__(self, partition_of: dict[Tensor, int], rules: Sequence[Rule], device: Device) -> None:
+        self.partition_of, self.rules, self.device = partition_of, rules, device
+        self.copies: dict[tuple[Tensor, int], Tensor] = {}
+        self.made: set[Tensor] = set()
+
+    def best(self, block: Block, load: Load) -> list[Block]:
+        """The blocks that take the least time for what the block does."""
+        *copying, last = min(self._every(block, load), key=self._ps)
+        self.made.update(move.output for move in copying)
+        return [*copying, last]
+
+    def _every(self, block: Block, load: Load) -> Iterator[list[Block]]:
+        """The move as it is, then from each copy, which is made first unless an earlier move has it already."""
+        yield [block]
+        tensor = load.tensor
+        for dim, extent in enumerate(tensor.shape):
+            if extent == 1 or dim == self.partition_of[tensor]:
+                continue
+            copy = self.copies.setdefault((tensor, dim), Tensor(f"{tensor.name}.by{dim}", tensor.shape, tensor.dtype))
+            self.partition_of[copy] = dim
+            last = block.with_expr(Load(copy, load.indices))
+            copying = _whole_move(block, tensor, copy)
+            if copy in self.made:
+                yield [last]
+            elif isinstance(apply_rules(copying, self.rules, self._context()).root, Transposition):
+                yield [copying, last]
+
+    def _ps(self, blocks: Sequence[Block]) -> int:
+        kernels = [apply_rules(block, self.rules, self._context()) for block in blocks]
+        return sum(move_ps(kernel, self.partition_of, self.device) for kernel in kernels)
+
+    def _context(self) -> Context:
+        return Context(self.device, self.partition_of)
+
+
+def _whole_move(block: Block, source: Tensor, target: Tensor) -> Block:
+    axes = tuple(Axis(f"c{d}", extent) for d, extent in enumerate(source.shape))
+    index = tuple(Index(axis) for axis in axes)
+    return canonical(Block(block.origin, axes, target, index, Load(source, index)))
