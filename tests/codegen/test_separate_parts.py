@@ -77,6 +77,18 @@ def test_parts_keep_their_meaning(windows: int, tokens: int, heads: int, channel
     np.testing.assert_allclose(run_graph(graph, inputs)[output], before, rtol=1e-12)
 
 
+def test_a_scale_that_is_a_tensor_is_one_all_the_same() -> None:
+    """Exporters compute it from shapes: it is folded to a tensor of one element, no number in the arithmetic."""
+    counts = []
+    for shape in ((), (1, 1)):
+        model = attention(2, 33, 3, 32, "outside")
+        (old,) = (weight for weight in model.graph.initializer if weight.name == "scale")
+        scale = onnx.numpy_helper.to_array(old).reshape(shape)
+        old.CopyFrom(onnx.numpy_helper.from_array(scale, "scale"))
+        counts.append(len(make_kernels(graph_of(model), load_rules(), load_device("inf2"))[0]))
+    assert counts[0] == counts[1]
+
+
 @pytest.mark.parametrize("order", list(ORDERS))
 @pytest.mark.parametrize("chip", ["inf1", "inf2"])
 def test_no_part_goes_through_device_memory(order: str, chip: str) -> None:

@@ -32,11 +32,15 @@ def _moves_all(move: Block, source: Load) -> bool:
 
 def _is_arithmetic_on(block: Block, tensor: Tensor) -> bool:
     """Whether it computes each element from numbers and one element of the tensor, every one of them once."""
-    loads = dict.fromkeys(block.loads())
+    loads = dict.fromkeys(load for load in block.loads() if not _is_number(load))
     if block.combine or isinstance(block.expr, Load) or len(loads) != 1 or block.output.elems != tensor.elems:
         return False
     (load,) = loads
     return load.tensor is tensor and can_invert(block) and is_one_to_one(load.indices)
+
+
+def _is_number(load: Load) -> bool:
+    return load.tensor.value is not None and load.tensor.elems == 1
 
 
 def _swap(graph: Graph, move: Block, source: Load, reader: Block) -> None:
@@ -47,9 +51,9 @@ def _swap(graph: Graph, move: Block, source: Load, reader: Block) -> None:
     index = tuple(Index(axis) for axis in axes)
 
     def leaf(part: Num | Index | Load) -> Expr:
-        return Load(source.tensor, index) if isinstance(part, Load) else part
+        return Load(source.tensor, index) if isinstance(part, Load) and part == load else part
 
-    (load,) = dict.fromkeys(reader.loads())
+    (load,) = dict.fromkeys(load for load in reader.loads() if not _is_number(load))
     computed = Block(reader.origin, axes, made, index, rewrite(reader.expr, leaf))
     graph.replace(reader, reader.with_expr(Load(moved, load.indices)))
     graph.replace(move, computed, replace(move, output=moved, expr=Load(made, source.indices)))
