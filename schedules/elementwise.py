@@ -4,7 +4,7 @@ from tvm_neuron.schedule.expr import INTEGER, Apply, Axis, Expr, loads
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.kernel import Kernel, kernel_of
 from tvm_neuron.schedule.operations import ACTIVATION, ALU, BITWISE, LOGIC, PARTITION_START_STEP
-from tvm_neuron.schedule.roles import is_wide_copy
+from tvm_neuron.schedule.roles import is_diagonal, is_wide_copy
 from tvm_neuron.schedule.rule import Context, Refusal
 
 
@@ -41,6 +41,8 @@ class ElementwiseRule:
             there = maps[context.partition_of[load.tensor]] if maps else None
             if (there.terms if there else {}) != here.terms:
                 return Refusal(f"it would have to move {load.tensor.name} across partitions")
+            if there and is_diagonal(load, context.partition_of[load.tensor]):
+                return Refusal(f"it would have to read {load.tensor.name} at another place in each partition")
             if there and there.const % PARTITION_START_STEP:
                 return Refusal(f"it would have to shift {load.tensor.name} by {here.const - there.const} partitions")
             if load.tensor.kind == "input" and block.output.kind != "output" and load is block.expr:

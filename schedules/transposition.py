@@ -6,7 +6,7 @@ from tvm_neuron.schedule.expr import Axis, Load
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Kernel, Operand, Transposition, kernel_of
 from tvm_neuron.schedule.partitions import is_addressable
-from tvm_neuron.schedule.roles import is_forward, is_wide_copy
+from tvm_neuron.schedule.roles import is_diagonal, is_forward, is_wide_copy
 from tvm_neuron.schedule.rule import Context, Refusal
 
 
@@ -25,6 +25,8 @@ class TranspositionRule:
         maps = linear_indices(load.indices)
         if maps is None or not is_forward(load):
             return Refusal("it reads at positions that are no sums of its axes, or backwards")
+        if is_diagonal(load, context.partition_of[load.tensor]):
+            return Refusal("it would have to read at another place in each partition")
         here, there = out_maps[context.partition_of[block.output]], maps[context.partition_of[load.tensor]]
         channels = [axis for axis, step in here.terms.items() if step == 1 and axis not in there.terms]
         rows = [axis for axis, step in there.terms.items() if step == 1 and axis not in here.terms]

@@ -56,6 +56,7 @@ class OnChip:
         start = part.const + sum(step * spans[axis].start for axis, step in steps.items())
         start -= self.origin[self.partition_dim]
         has_channel = channel in part.terms
+        assert not (has_channel and _step(maps, self.strides, channel)), "a diagonal over partitions has no pattern"
         elems = start // PARTITIONS * self.chunk_elems
         terms = [term for axis, step in steps.items() for term in spans[axis].terms(step * self.chunk_elems)]
         terms = [(depth, movement // PARTITIONS) for depth, movement in terms]

@@ -1,5 +1,6 @@
 """roles: what a block is (contraction, reduction, map, fill, move) and which axes play which part in it."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -60,6 +61,17 @@ def is_forward(load: Load) -> bool:
     if maps is None:
         return False
     return load.tensor.value is not None or all(step > 0 for part in maps for step in part.terms.values())
+
+
+def is_diagonal(load: Load, dim: int | None = None) -> bool:
+    """Whether an axis steps along two dimensions at once, one of them `dim` if given, as `i` does in `x[i, i + 1]`.
+
+    An access pattern is the same in all partitions: with such an axis on them, no engine can follow.
+    """
+    maps = linear_indices(load.indices) or ()
+    counts = Counter(axis for part in maps for axis in part.terms)
+    among = counts if dim is None or not maps else maps[dim].terms
+    return any(counts[axis] > 1 for axis in among)
 
 
 @dataclass(frozen=True)

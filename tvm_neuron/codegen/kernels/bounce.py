@@ -7,6 +7,7 @@ from tvm_neuron.schedule.expr import Axis, Index, Load
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.roles import is_diagonal
 from tvm_neuron.schedule.tensor import Tensor
 
 
@@ -29,10 +30,15 @@ def bounce_through_dram(kernels: list[Kernel], partition_of: dict[Tensor, int]) 
 
 
 def permutes_partitions(kernel: Kernel, load: Load, partition_of: Mapping[Tensor, int]) -> bool:
-    """Whether a move, which does nothing but `load`, reads from partitions in another order than it writes."""
+    """Whether a move, which does nothing but `load`, reads from partitions in another order than it writes.
+
+    So does one that reads at another place in each partition.
+    """
     if load.tensor.value is not None:  # a table, which lies in device memory anyway
         return False
     maps = linear_indices(load.indices) or ()
+    if is_diagonal(load, partition_of[load.tensor]):
+        return True
     here = maps[partition_of[load.tensor]].terms if maps else {}
     return here != kernel.out_maps[partition_of[kernel.out]].terms and not _is_by_channel(kernel, here)
 

@@ -16,6 +16,7 @@ from tvm_neuron.schedule.evaluate import evaluate
 from tvm_neuron.schedule.expr import Axis, Expr, Load, axes_of, loads
 from tvm_neuron.schedule.graph import Block, Graph
 from tvm_neuron.schedule.linear import Linear, NotLinearError, SplitAxisError, linear
+from tvm_neuron.schedule.roles import is_diagonal
 
 Positions = NDArray[np.int64]
 MAX_PIECES = 2048  # each is a transfer or an instruction of its own
@@ -23,7 +24,7 @@ _MAX_PERIOD = 256
 
 
 def enumerate_indices(graph: Graph) -> None:
-    """Takes apart gathers from constant indices, shuffles, odd resizes, reflections.
+    """Takes apart gathers from constant indices, shuffles, odd resizes, reflections; diagonals are moves by themselves.
 
     Arithmetic on such a read works on a tensor of its own, which moves fill; a move is cut along its axes into pieces
     in which every position is a sum of axes. Indices that depend on data stay as they are.
@@ -32,8 +33,8 @@ def enumerate_indices(graph: Graph) -> None:
         UnschedulableError: a position lies outside of its tensor, or a move needs more than MAX_PIECES pieces.
     """
     for block in graph.blocks:
-        if any(_is_irregular(load) for load in block.loads()):
-            moves, rest = separate(block, _is_irregular)
+        if any(_is_moved(load) for load in block.loads()):
+            moves, rest = separate(block, _is_moved)
             graph.replace(block, *(piece for move in moves for piece in _pieces(move)), *rest)
 
 
@@ -45,10 +46,12 @@ def _pieces(move: Block) -> list[Block]:
     return pieces
 
 
-def _is_irregular(load: Load) -> bool:
-    """Whether it reads a run-time tensor at positions that are known now, and no sums of axes."""
-    if load.tensor.value is not None or all(map(_is_linear, load.indices)):
+def _is_moved(load: Load) -> bool:
+    """Whether it reads a run-time tensor at positions that are known now, and no sums of axes; or along a diagonal."""
+    if load.tensor.value is not None:
         return False
+    if all(map(_is_linear, load.indices)):
+        return is_diagonal(load)
     return all(_is_static(index) for index in load.indices)
 
 

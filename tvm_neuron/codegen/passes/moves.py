@@ -7,7 +7,7 @@ from tvm_neuron.codegen.passes.product_layout import result_dims
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, replace_axes, rewrite
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear, linear
-from tvm_neuron.schedule.roles import gathered, is_constant_contraction, is_forward, product_factors
+from tvm_neuron.schedule.roles import gathered, is_constant_contraction, is_diagonal, is_forward, product_factors
 from tvm_neuron.schedule.tensor import Tensor
 
 
@@ -47,6 +47,8 @@ def _read_through(reader: Block, move: Block, source: Load) -> Block | None:
     is_linear = all(is_forward(load) for load in candidate.loads())
     is_simple = len(candidate.axes) == len(reader.axes) and all(map(_is_simple, candidate.loads()))
     is_multiplied = is_constant_contraction(candidate) or product_factors(candidate) is not None
+    if is_multiplied and any(map(is_diagonal, candidate.loads())):
+        return None
     if is_multiplied and source.tensor.dtype != move.output.dtype:
         return None  # the precision of a product is that of the model's operands
     if is_linear and (is_simple or is_multiplied or moved_load(candidate) is not None):
