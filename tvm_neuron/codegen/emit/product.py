@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 
+from tvm_neuron.allocation.regions import grains
 from tvm_neuron.allocation.storage import OnChip, Span
 from tvm_neuron.codegen.emit.array_tiles import ArrayTiles
 from tvm_neuron.codegen.emit.emitter import Emitter
@@ -19,7 +20,8 @@ def emit_product(emitter: Emitter, kernel: Kernel) -> None:
     root = kernel.root
     assert isinstance(root, Product)
     batch = {axis for part in root.stationary.maps for axis in part.terms}
-    columns = [axis for axis in kernel.free if axis not in batch][1 - MAX_FREE_DIMS :]
+    alone = batch | grains(kernel, emitter.plan.partition_of).keys()  # one value in each matmul
+    columns = [axis for axis in kernel.free if axis not in alone][1 - MAX_FREE_DIMS :]
     part = root.moving.maps[emitter.plan.partition_of[root.moving.tensor]]
     depth_runs = runs(root.depth.extent, starts(part, root.depth))
     for slot, region in enumerate(emitter.plan.strips[kernel]):
