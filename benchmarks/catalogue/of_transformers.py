@@ -81,7 +81,7 @@ def make(model: str, batch: int) -> Network:
     kind = model.removesuffix(STEP)
     config = small(kind)
     if kind in DECODERS:
-        module = transformers.AutoModelForCausalLM.from_config(config)
+        module = transformers.AutoModelForCausalLM.from_config(config, **_experts(config))
         if model.endswith(STEP):
             return decoder_step(model, module, batch)
         module.config.use_cache = False
@@ -98,6 +98,12 @@ def small(kind: str) -> Any:
     numbers = {name for name in SMALL if isinstance(getattr(usual, name, None), int)}
     free = {name for name in numbers if not isinstance(inspect.getattr_static(type(usual), name, None), property)}
     return transformers.AutoConfig.for_model(kind, **{name: SMALL[name] for name in free} | _OWN.get(kind, {}))
+
+
+def _experts(config: Any) -> dict[str, str]:
+    """Of a mixture of experts, the way of computing it whose shapes don't depend on values."""
+    is_mixture = any(hasattr(config, name) for name in ("num_experts", "num_local_experts", "n_routed_experts"))
+    return {"experts_implementation": "batched_mm"} if is_mixture else {}
 
 
 def _inputs(model: str, module: "torch.nn.Module", batch: int) -> Arrays:
