@@ -5,6 +5,7 @@ What is known so far is written into the job's file after each step, so that it 
 
 import json
 import time
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +19,7 @@ import tvm_neuron.codegen.function
 from benchmarks.catalogue.products import multiplications
 from benchmarks.catalogue.reference import FINER, Reference
 from tvm_neuron import BuildOptions, relay
-from tvm_neuron.errors import InternalError, NeuronError
+from tvm_neuron.errors import InternalError, NeuronError, NeuronWarning
 
 LONGEST_MESSAGE = 300
 
@@ -97,8 +98,10 @@ def _measure_exactly(model: onnx.ModelProto, chip: str, reference: Reference, re
 
 
 def _compile(model: onnx.ModelProto, chip: str, options: BuildOptions) -> relay.ExecutorFactory:
-    mod, params = relay.frontend.from_onnx(model)
-    return relay.build(mod, target=f"neuron/{chip}", params=params, options=options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NeuronWarning)  # defects are recorded, and the placement is
+        mod, params = relay.frontend.from_onnx(model)
+        return relay.build(mod, target=f"neuron/{chip}", params=params, options=options)
 
 
 def _keep(defects: list[str], error: InternalError) -> str:

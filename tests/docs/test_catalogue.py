@@ -18,6 +18,7 @@ from benchmarks.catalogue.measure import Job, measure
 from benchmarks.catalogue.products import multiplications
 from benchmarks.catalogue.reference import Reference, keep_reference
 from benchmarks.catalogue.sources import entries
+from tvm_neuron.codegen import capability
 
 MODEL = """
     <ir_version: 8, opset_import: ["" : 18]>
@@ -63,6 +64,17 @@ def test_only_time_runs_nothing(folder: Path) -> None:
     record = records.read(folder / "found.json")
     assert record["outcome"] == "built"
     assert "error" not in record
+
+
+def test_a_defect_is_told_whatever_runs_in_spite_of_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("planted")
+
+    monkeypatch.setattr(capability, "make_kernels", fail)
+    measure(Job(folder, "inf2", True, folder / "found.json"))
+    record = records.read(folder / "found.json")
+    assert record["outcome"] == "defect"
+    assert "planted" in record["message"]
 
 
 def test_wrong_results_and_other_shapes_are_told(folder: Path) -> None:
