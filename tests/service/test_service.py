@@ -169,7 +169,7 @@ def test_stress_with_clients_that_vanish(service: Service, library: Path) -> Non
             thread.join()
     assert wrong == []
     assert sorted(answered) == sorted(asked)
-    _wait_until(lambda: model._held == 0)
+    _wait_until(lambda: not model._held)
 
 
 def _submit(model: LoadedModel, seed: int) -> Future[dict[str, np.ndarray]]:

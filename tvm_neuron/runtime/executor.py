@@ -15,6 +15,7 @@ from tvm_neuron.runtime.bucket import Bucket, for_rows
 from tvm_neuron.runtime.contents import Library, virtual_machines, weights_of
 from tvm_neuron.runtime.tensors import as_numpy, widened
 from tvm_neuron.runtime.transfers import Moved, counting
+from tvm_neuron.runtime.turns import Turns
 
 Value = Any
 """A TVM tensor, an array, a number or nested lists of numbers."""
@@ -28,7 +29,8 @@ class Executor:
 
     `moved` says what the last run moved between the host and NeuronCores.
 
-    Raises InputError from `set_input` (unknown name, wrong shape or dtype) and from `run` (an input is missing).
+    It is for one thread at a time. Raises InputError from `set_input` (unknown name, wrong shape or dtype) and from
+    `run` (an input is missing), ServiceError from `run` and `get_output` where threads would get each other's results.
     """
 
     def __init__(
@@ -45,8 +47,8 @@ class Executor:
         self.inputs = _common([bucket.inputs for bucket in self._buckets])
         self.outputs = _common([bucket.outputs for bucket in self._buckets])
         self._values: dict[str, tvm.runtime.Tensor] = {}
-        self._arrays: dict[str, np.ndarray] = {}  # the same memory
         self._results: list[tvm.runtime.Tensor] = []
+        self._turns = Turns()
         self.moved = Moved()
 
     def set_input(self, key: str | int | None = None, value: Value = None, **values: Value) -> None:
@@ -65,19 +67,20 @@ class Executor:
     def run(self, **values: Value) -> None:
         """Set the inputs given by keyword, and run."""
         self.set_inputs(values)
-        with counting() as self.moved:
-            self._results = self._run()
+        given = dict(self._values)
+        with self._turns.running(given), counting() as self.moved:
+            self._results = self._run(given)
 
-    def _run(self) -> list[tvm.runtime.Tensor]:
-        arrays = self._arrays
+    def _run(self, given: Mapping[str, tvm.runtime.Tensor]) -> list[tvm.runtime.Tensor]:
+        arrays = {name: as_numpy(value) for name, value in given.items()}
         exact = next((bucket for bucket in self._buckets if bucket.fits(arrays)), None)
         if exact is not None:
-            return exact.run(self._values)
+            return exact.run(given)
         check_inputs(self._shaped(arrays), arrays)
         able = [each for each in self._buckets if all(each.takes(name, array.shape) for name, array in arrays.items())]
         if not able:
-            given = ", ".join(f"'{name}' {list(array.shape)}" for name, array in arrays.items())
-            raise InputError(f"no bucket of the library has all these shapes: {given}")
+            shapes = ", ".join(f"'{name}' {list(array.shape)}" for name, array in arrays.items())
+            raise InputError(f"no bucket of the library has all these shapes: {shapes}")
         rows = rows_of(self.inputs, arrays)
         return for_rows(able, rows).run_rows(arrays, rows)
 
@@ -94,11 +97,13 @@ class Executor:
 
     def get_output(self, index: int) -> tvm.runtime.Tensor:
         """Output `index` of the last run."""
-        if not self._results:
+        results = self._results
+        self._turns.check_outputs()  # of these
+        if not results:
             raise InputError("there are no outputs before the first run")
-        if not 0 <= index < len(self._results):
-            raise InputError(f"output {index} does not exist: the model has {len(self._results)}")
-        return self._results[index]
+        if not 0 <= index < len(results):
+            raise InputError(f"output {index} does not exist: the model has {len(results)}")
+        return results[index]
 
     def get_input_index(self, name: str) -> int:
         """The position of an input, -1 if there is none of that name."""
@@ -121,8 +126,8 @@ class Executor:
         if any(bucket.takes(info.name, array.shape) for bucket in self._buckets):
             info = replace(info, shape=array.shape)
         check_inputs([info], {info.name: array})
-        self._values[info.name] = tvm.runtime.tensor(array)
-        self._arrays[info.name] = as_numpy(self._values[info.name])
+        self._values[info.name] = held = tvm.runtime.tensor(array)
+        self._turns.has_set(info.name, held)
 
 
 MakeExecutor = Callable[..., Executor]

@@ -1,5 +1,6 @@
 """A NEFF as a function: what the runtime module calls when the graph reaches a Neuron subgraph."""
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -81,6 +82,10 @@ class LoadedProgram:
                 self._cores[number] = _Core(self._neff)
             return self._cores[number]
 
+    def forget_threads(self) -> None:
+        """In the child of a fork."""
+        self._loading, self._cores = threading.Lock(), {}
+
 
 _programs: WeakValueDictionary[tuple[int, str], LoadedProgram] = WeakValueDictionary()
 _finding = threading.Lock()
@@ -96,3 +101,14 @@ def load(module: int, symbol: str, data: Callable[[], bytes]) -> Callable[..., N
         if program is None:
             program = _programs[module, symbol] = LoadedProgram(symbol, data)
     return lambda *tensors: program(*tensors)
+
+
+def _forget_parents_threads() -> None:
+    """In the child of a fork: locks may be held by threads that are gone, and cores be amid their work."""
+    global _finding
+    _finding = threading.Lock()
+    for program in list(_programs.values()):
+        program.forget_threads()
+
+
+os.register_at_fork(after_in_child=_forget_parents_threads)

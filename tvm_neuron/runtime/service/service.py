@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Mapping
+from itertools import count
 
 import tvm
 
@@ -48,7 +49,7 @@ class Service:
         cores and three more without it. The model is in standby until its `start()`.
 
         Raises:
-            ServiceError: no group has the cores.
+            ServiceError: no group has the cores, or a model of that name is loaded.
             NeuronError: the library was not compiled by tvm_neuron.
         """
         if isinstance(library, str | os.PathLike):
@@ -58,32 +59,44 @@ class Service:
         wanted = replicas * per_replica
         with self._lock:
             groups = self._visible_groups(str(described["device"]))
-            home, cores = _place(groups, group, wanted)
+            name = self._free_name(name)
             most = most_requests(wanted, self._environment) if requests is None else requests
             make = executors(library)
-            model = LoadedModel(name or f"model {len(self._homes)}", make, cores, per_replica, most)
+            home, cores = _place(groups, group, wanted)
+            model = LoadedModel(name, make, cores, per_replica, most)
             self._homes[model] = home
         return model
 
-    def unload(self, model: LoadedModel) -> None:
-        """Stop a model and free its cores. Raises ServiceError if it is not loaded here."""
+    def unload(self, model: LoadedModel, drain: bool = False) -> None:
+        """Stop a model, with `drain` when it has answered what waits, and free its cores.
+
+        Raises:
+            ServiceError: it is not loaded here.
+        """
         with self._lock:
             if model not in self._homes:
                 raise ServiceError(f"model '{model.name}' is not loaded (INVALID_HANDLE)")
             home = self._homes.pop(model)
-        model.unload()
-        home.release(model.cores)
+        model.unload(drain)
+        with self._lock:
+            home.release(model.cores)
 
-    def close(self) -> None:
+    def close(self, drain: bool = False) -> None:
         """Unload everything."""
         for model in self.models:
-            self.unload(model)
+            self.unload(model, drain)
 
     def __enter__(self) -> "Service":
         return self
 
     def __exit__(self, *_error: object) -> None:
         self.close()
+
+    def _free_name(self, wanted: str) -> str:
+        taken = {model.name for model in self._homes}
+        if wanted in taken:
+            raise ServiceError(f"a model '{wanted}' is loaded already: give this one another name, or unload that one")
+        return wanted or next(name for n in count() if (name := f"model {n}") not in taken)
 
     def _visible_groups(self, device: str) -> list[Group]:
         if self._groups is None:
