@@ -94,6 +94,11 @@ def evaluate_blocks(blocks: Sequence[Block]) -> Array:
     Raises:
         UnschedulableError: a block reads what its operand does not have.
     """
+    with np.errstate(all="ignore"):  # what has no finite value has the one of IEEE 754, as at run time
+        return _written(blocks)
+
+
+def _written(blocks: Sequence[Block]) -> Array:
     output = blocks[0].output
     grids = [_grid(block) for block in blocks]
     if len(blocks) == 1 and grids[0].shape == output.shape and _is_plain(blocks[0]):
@@ -111,11 +116,10 @@ def evaluate_blocks(blocks: Sequence[Block]) -> Array:
 def _grid(block: Block) -> Array:
     order = [*block.spatial, *block.reduction]
     try:
-        with np.errstate(all="ignore"):  # what has no finite value has the one of IEEE 754, as at run time
-            grid = np.broadcast_to(evaluate(block.expr, order), [axis.extent for axis in order])
-            return _combined(block, grid) if block.combine else grid
+        grid = np.broadcast_to(evaluate(block.expr, order), [axis.extent for axis in order])
     except IndexError as error:
         raise UnschedulableError(f"{block.origin}: {error}", block.origin.name, str(error)) from error
+    return _combined(block, grid) if block.combine else grid
 
 
 def _combined(block: Block, grid: Array) -> Array:
@@ -124,8 +128,10 @@ def _combined(block: Block, grid: Array) -> Array:
         exact = np.int64 if grid.dtype.kind in "biu" else np.float64
         return np.asarray(REDUCE[block.combine](grid, axis=axes, dtype=exact, initial=block.init))
     grid = grid.astype(np.uint8) if grid.dtype.kind == "b" else grid
-    limits = np.iinfo(grid.dtype) if grid.dtype.kind in "iu" else None
-    start = block.init if limits is None else np.clip(block.init, limits.min, limits.max)
+    start: float = block.init
+    if grid.dtype.kind in "iu":
+        limits = np.iinfo(grid.dtype)
+        start = min(max(start, int(limits.min)), int(limits.max))
     return np.asarray(REDUCE[block.combine](grid, axis=axes, initial=start))
 
 

@@ -1,5 +1,6 @@
 """Forms that TVM's converters or kernels take once they are stated otherwise."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,9 @@ from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map, onnx_input
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.onnx.converters.converter import Converter, Node
 from tvm_neuron.frontend.onnx.converters.padding import padding
+
+_LARGE = {"float16": 6e4, "bfloat16": 3e38, "float32": 3e38, "float64": 1.7e308}
+"""Nearly the largest number of each dtype, also once it is rounded to bfloat16."""
 
 
 def _by_tvm(node: Node, op: str, inputs: list[Any], attrs: dict[str, Any]) -> relax.Expr:
@@ -83,13 +87,74 @@ def _extreme_of_bool(node: Node, reduce: Any) -> relax.Expr | None:
     return relax.op.astype(found, "bool")
 
 
-def _slice(node: Node) -> relax.Expr | None:
-    """What operator sets before 10 give as attributes, as operands."""
-    if "starts" not in node.attrs:
+def _concat(node: Node) -> relax.Expr | None:
+    """Of tensors a tensor, where TVM makes a shape of whole numbers that are all known."""
+    if any(isinstance(part.ty, relax.ShapeType) for part in node.inputs):
         return None
+    return relax.op.concat(relax.Tuple(node.inputs), node.attrs["axis"])
+
+
+def _flatten(node: Node) -> relax.Expr | None:
+    """Both sizes as numbers: where one is 0, the other can't be found from it."""
+    if not node.is_static():
+        return None
+    shape, axis = node.shape(), node.attrs.get("axis", 1)
+    if not -len(shape) <= axis <= len(shape):
+        return None
+    axis = axis if axis >= 0 else axis + len(shape)
+    sizes = (math.prod(shape[:axis]), math.prod(shape[axis:]))
+    return relax.op.reshape(node.inputs[0], sizes) if all(sizes) else relax.op.zeros(sizes, node.dtype())
+
+
+def _log_sum_exp(node: Node) -> relax.Expr | None:
+    """Of what each value lies below the largest one, so that no exponential overflows."""
+    given, dtype = node.constant(1), node.dtype()
+    axes = node.attrs.get("axes") if given is None else given.tolist()
+    is_whole = not axes and node.attrs.get("noop_with_empty_axes", 0)
+    if dtype not in _LARGE or is_whole or (node.given(1) is not None and given is None):
+        return None
+    x, axes = node.inputs[0], list(axes) if axes else None
+    largest = node.emit(relax.op.max(x, axes, keepdims=True))
+    largest = node.emit(relax.op.clip(largest, -_LARGE[dtype], _LARGE[dtype]))  # infinities have no difference
+    below = node.emit(relax.op.exp(node.emit(relax.op.subtract(x, largest))))
+    total = node.emit(relax.op.log(node.emit(relax.op.sum(below, axes, keepdims=True))))
+    found = node.emit(relax.op.add(total, largest))
+    return found if node.attrs.get("keepdims", 1) else relax.op.squeeze(found, axes)
+
+
+def _mean_of_whole(node: Node) -> relax.Expr | None:
+    """The mean of integers in their own dtype, in which TVM's kernel doesn't leave it."""
+    given = node.constant(1)
+    axes = node.attrs.get("axes") if given is None else given.tolist()
+    if "int" not in node.dtype() or not node.is_static() or not axes:
+        return None
+    count = math.prod(node.shape()[axis] for axis in axes)
+    total = node.emit(relax.op.sum(node.inputs[0], list(axes), keepdims=bool(node.attrs.get("keepdims", 1))))
+    return relax.op.divide(total, relax.const(count, node.dtype())) if count else None
+
+
+def _slice(node: Node) -> relax.Expr | None:
+    """What operator sets before 10 give as attributes, as operands; a slice without elements has no negative size."""
+    if "starts" not in node.attrs:
+        return _empty_slice(node)
     starts, ends = node.attrs["starts"], node.attrs["ends"]
     axes = node.attrs.get("axes", tuple(range(len(starts))))
     return _by_tvm(node, "Slice", [node.inputs[0], *(relax.const(list(v), "int64") for v in (starts, ends, axes))], {})
+
+
+def _empty_slice(node: Node) -> relax.Expr | None:
+    starts, ends = node.constant(1), node.constant(2)
+    if starts is None or ends is None or not node.is_static():
+        return None
+    axes, steps = (node.constant(3), node.constant(4))
+    axes = np.arange(starts.size) if axes is None else axes
+    steps = np.ones(starts.size, np.int64) if steps is None else steps
+    if any(node.given(at) is not None and node.constant(at) is None for at in (3, 4)) or not all(steps.tolist()):
+        return None
+    shape = list(node.shape())
+    for axis, start, end, step in zip(axes.tolist(), starts.tolist(), ends.tolist(), steps.tolist(), strict=True):
+        shape[axis] = len(range(shape[axis])[start:end:step])
+    return relax.op.zeros(shape, node.dtype()) if 0 in shape else None
 
 
 def _unsqueeze(node: Node) -> relax.Expr | None:
@@ -115,10 +180,14 @@ def _max_unpool(node: Node) -> relax.Expr | None:
 
 
 CONVERTERS: dict[str, Converter] = {
+    "Concat": _concat,
     "Conv": _convolution,
     "ConvTranspose": _conv_transpose,
+    "Flatten": _flatten,
     "MaxUnpool": _max_unpool,
+    "ReduceLogSumExp": _log_sum_exp,
     "ReduceMax": lambda node: _extreme_of_bool(node, relax.op.max),
+    "ReduceMean": _mean_of_whole,
     "ReduceMin": lambda node: _extreme_of_bool(node, relax.op.min),
     "Slice": _slice,
     "TopK": _top_k,
