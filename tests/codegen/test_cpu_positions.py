@@ -6,12 +6,17 @@ import subprocess
 import sys
 
 import numpy as np
+import onnxruntime
 import pytest
 import tvm
+from onnx import helper
 from tvm import relax
 
 import tvm_neuron
-from tvm_neuron.errors import ModelError
+from tests.frontend.test_standard_forms import made
+from tvm_neuron import relay
+from tvm_neuron.errors import ModelError, PositionError
+from tvm_neuron.relay.graph_executor import GraphModule
 
 
 def test_every_operator_with_positions_in_and_out_of_range() -> None:
@@ -44,3 +49,18 @@ def test_a_constant_position_counts_from_the_end() -> None:
     with tvm_neuron.build_options(tvm_neuron.BuildOptions(on_cpu=("*",))):
         machine = relax.VirtualMachine(tvm.compile(builder.get(), target="neuron"), tvm.cpu())
     np.testing.assert_array_equal(machine["main"](tvm.runtime.tensor(data)).numpy(), data[[1, -1]])
+
+
+@pytest.mark.parametrize("op", ["Div", "Mod"])
+def test_whole_numbers_are_not_divided_by_0(op: str) -> None:
+    """The processor would end the process."""
+    inputs = {"x": np.int32([7, -8, 9]), "d": np.int32([2, 3, 4])}
+    model = made(helper.make_node(op, ["x", "d"], ["y"], name="share"), inputs, {}, opset=18)
+    mod, params = relay.frontend.from_onnx(model)
+    options = tvm_neuron.BuildOptions(on_cpu=("*",))
+    executor = GraphModule(relay.build(mod, target="neuron", params=params, options=options)["default"]())
+    executor.run(**inputs)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(executor.get_output(0).numpy(), session.run(None, inputs)[0])
+    with pytest.raises(PositionError, match=f"{op} 'share': a divisor is 0"):
+        executor.run(x=inputs["x"], d=np.int32([2, 0, 4]))

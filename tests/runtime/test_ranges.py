@@ -46,3 +46,15 @@ def test_a_region_without_end() -> None:
     regions = np.float32([[0, 0, 0, 1, 1], [0, 0, 0, np.inf, 1]])
     with pytest.raises(PositionError, match=r"region 1 is \[0.0, 0.0, inf, 1.0\]: its coordinates must be finite"):
         checked("checked_regions", regions, tvm_ffi.Shape([2]), "RoiAlign 'r'")
+
+
+def test_divisors() -> None:
+    numbers = np.int8([-128, 7, 5])
+    dividends = tvm.runtime.tensor(numbers)
+    np.testing.assert_array_equal(checked("checked_divisors", np.int8([3, -2, 1]), dividends, "Div 'd'"), [3, -2, 1])
+    with pytest.raises(PositionError, match="Div 'd': a divisor is 0"):
+        checked("checked_divisors", np.int8([3, 0, 1]), dividends, "Div 'd'")
+    with pytest.raises(PositionError, match="Div 'd': a divisor is -1 beside the dividend -128"):
+        checked("checked_divisors", np.int8([3, 2, -1]), dividends, "Div 'd'")
+    assert checked("checked_divisors", np.int8([-1]), tvm.runtime.tensor(numbers[1:]), "Div 'd'") == -1
+    assert checked("checked_divisors", np.uint8([255]), tvm.runtime.tensor(np.uint8([0])), "Div 'd'") == 255

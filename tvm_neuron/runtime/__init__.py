@@ -12,7 +12,7 @@ from tvm_neuron.runtime.host import has_level, use_all_cores
 from tvm_neuron.runtime.kernels import products
 from tvm_neuron.runtime.library import FACTORY_ENTRY, MANIFEST_ENTRY, load_library, make_module
 from tvm_neuron.runtime.program import load
-from tvm_neuron.runtime.ranges import checked_range, checked_regions, checked_steps
+from tvm_neuron.runtime.ranges import checked_divisors, checked_range, checked_regions, checked_steps
 from tvm_neuron.runtime.report import report
 from tvm_neuron.runtime.version import VERSION
 
@@ -25,6 +25,7 @@ _FUNCTIONS = {
     "load": load,
     "factory": executors,
     "has_level": has_level,
+    "checked_divisors": checked_divisors,
     "checked_range": checked_range,
     "checked_regions": checked_regions,
     "checked_steps": checked_steps,

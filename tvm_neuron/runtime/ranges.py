@@ -48,3 +48,17 @@ def checked_steps(given: tvm.runtime.Tensor, what: str) -> tvm.runtime.Tensor:
     if not values.all():
         raise PositionError(f"{what}: step 0 goes nowhere: it must be less or more than 0")
     return tvm.runtime.tensor(values)
+
+
+def checked_divisors(given: tvm.runtime.Tensor, dividends: tvm.runtime.Tensor, what: str) -> tvm.runtime.Tensor:
+    """A copy of whole numbers of which none is 0, nor -1 where the dividends hold the lowest number of their dtype.
+
+    A processor ends the process that divides so. Raises PositionError, which names the operator `what`.
+    """
+    values, numbers = as_numpy(given), as_numpy(dividends)
+    if not values.all():
+        raise PositionError(f"{what}: a divisor is 0, which whole numbers can't be divided by")
+    low = np.iinfo(numbers.dtype).min
+    if low and (values == -1).any() and (numbers == low).any():
+        raise PositionError(f"{what}: a divisor is -1 beside the dividend {low}, whose negative its dtype lacks")
+    return tvm.runtime.tensor(values)

@@ -14,6 +14,7 @@ from tvm_neuron.frontend.origin import Origin, op_name, origin_of
 from tvm_neuron.frontend.positions import counted
 
 CHECK = "tvm_neuron.runtime.checked_positions"
+CHECK_DIVISORS = "tvm_neuron.runtime.checked_divisors"
 CHECK_RANGE = "tvm_neuron.runtime.checked_range"
 CHECK_REGIONS = "tvm_neuron.runtime.checked_regions"
 CHECK_STEPS = "tvm_neuron.runtime.checked_steps"
@@ -88,6 +89,10 @@ class _Guard:
         """Numbers that are not 0."""
         return self._packed(CHECK_STEPS, self.call.args[operand], _text(self._what))
 
+    def divisors(self) -> relax.Expr:
+        """The second operand, by which whole numbers of the first are divided."""
+        return self._packed(CHECK_DIVISORS, self.call.args[1], self.call.args[0], _text(self._what))
+
     def _packed(self, name: str, given: relax.Expr, *told: Any) -> relax.Expr:
         return self._builder.emit(relax.call_pure_packed(name, given, *told, ty_args=given.ty))
 
@@ -144,6 +149,15 @@ def _counts(guard: _Guard) -> Checks:
     yield 1, guard.range(1, "count", 0, guard.extent(0, 1) + 1)
 
 
+def _divisors(guard: _Guard) -> Checks:
+    divisor = guard.call.args[1]
+    if "int" not in str(divisor.ty.dtype):
+        return
+    is_safe = isinstance(divisor, tvm.ir.GenericConst) and (divisor.value.numpy() > 0).all()
+    if not is_safe:
+        yield 1, guard.divisors()
+
+
 def _steps(guard: _Guard) -> Checks:
     yield 3, guard.steps(3)
 
@@ -162,9 +176,13 @@ _CHECKS: dict[str, Callable[[_Guard], Checks]] = {
     "vision.non_max_suppression": _counts,
     "nn.nll_loss": _labels,
     "dynamic_strided_slice": _steps,
+    "divide": _divisors,
+    "floor_divide": _divisors,
+    "floor_mod": _divisors,
+    "mod": _divisors,
     "multinomial_from_uniform": _rows,
 }
-"""Operators whose kernels address memory by the values of an operand, without a limit of their own."""
+"""Operators whose kernels address memory, or divide whole numbers, by an operand without a limit of their own."""
 
 
 def _number(value: int) -> tvm.ir.Expr:

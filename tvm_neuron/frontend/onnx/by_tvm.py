@@ -11,11 +11,6 @@ from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
 
 from tvm_neuron.errors import ModelError
 
-_ON_SHAPES = (
-    "Reshape", "Resize", "ConstantOfShape", "Gather", "Slice", "Shape", "Expand", "Concat", "Equal", "Where", "Cast",
-    "CastLike", "Squeeze",
-)  # fmt: skip
-"""Operators whose converters in TVM take a shape that only the data tell."""
 _PRINTED = re.compile(r"T\.int64\((-?\d+)\)|R\.shape\((\[[^]]*\])\)")
 """Numbers and shapes as TVM writes them in programs."""
 
@@ -35,9 +30,6 @@ def by_tvm(
     """
     if node.op_type not in _get_convert_map():
         raise ModelError("no converter knows the operator")
-    is_on_shape = any(isinstance(value, relax.Expr) and isinstance(value.ty, relax.ShapeType) for value in inputs)
-    if is_on_shape and node.op_type not in _ON_SHAPES:
-        raise ModelError("it computes with a size that only the data tell")
     convert = _get_convert_map()[node.op_type].get_converter(opset)
     named = attrs | {"tvm_custom": {"name": node.name, "num_outputs": len(node.output)}}
     printed = io.StringIO()  # TVM prints the operands, weights and all, before it raises
@@ -46,5 +38,10 @@ def by_tvm(
             converted = convert(bb, inputs, named, [{}, weights])
             return bb.normalize(converted) if isinstance(converted, relax.Expr) else converted
     except Exception as error:
-        reason = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
-        raise ModelError(_PRINTED.sub(r"\1\2", reason.strip())) from error
+        raise refusal(error) from error
+
+
+def refusal(error: Exception) -> ModelError:
+    """What TVM says of a node that it refuses, as a sentence of ours."""
+    reason = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
+    return ModelError(_PRINTED.sub(r"\1\2", reason.strip()))

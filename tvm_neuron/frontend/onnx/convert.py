@@ -1,5 +1,6 @@
 """One node by a converter, ours or TVM's."""
 
+import contextlib
 from typing import Any
 
 import onnx
@@ -7,11 +8,12 @@ from onnx import helper
 from tvm import relax
 from tvm.relax.frontend.onnx.onnx_frontend import onnx_input
 
-from tvm_neuron.errors import ModelError
-from tvm_neuron.frontend.onnx.by_tvm import by_tvm
+from tvm_neuron.errors import InternalError, ModelError
+from tvm_neuron.frontend.onnx.by_tvm import by_tvm, refusal
 from tvm_neuron.frontend.onnx.converters import CONVERTERS, Node
 from tvm_neuron.frontend.onnx.narrow import NARROW_OPERATORS, Narrow
 from tvm_neuron.frontend.onnx.pitfalls import pitfall
+from tvm_neuron.frontend.onnx.shapes import as_tensor, is_shape
 from tvm_neuron.frontend.onnx.state import State
 from tvm_neuron.frontend.onnx.values import Known, Value
 from tvm_neuron.runtime.tensors import CARRIERS
@@ -21,18 +23,44 @@ def converted(state: State, node: onnx.NodeProto, operands: list[Value], opset: 
     """The outputs by a converter of ours or TVM's."""
     if any(isinstance(value, list) for value in operands):
         raise ModelError("it takes a sequence, which only operators on sequences can")
-    inputs = onnx_input([_expr(value, node.op_type) for value in operands])
     attrs = _attributes(node)
+    if any(is_shape(value) for value in operands):
+        with contextlib.suppress(ModelError):  # TVM's converters take some shapes as they are, and others as tensors
+            return _by_tvm(state, node, operands, attrs, opset)
+        operands = [state.bb.normalize(as_tensor(value)) if is_shape(value) else value for value in operands]
     if node.op_type in CONVERTERS:
-        result = CONVERTERS[node.op_type](Node(state.bb, list(inputs), attrs, opset, len(node.output)))
+        result = _by_ours(state, node, operands, attrs, opset)
         if isinstance(result, Narrow):
             return [result]
         if result is not None:
-            return _outputs(state, state.bb.normalize(result), len(node.output))
+            return _outputs(state, result, len(node.output))
     reason = pitfall(node, state.scopes.known)
     if reason:
         raise ModelError(f"{reason}; TVM's importer would compute it wrongly")
-    return _outputs(state, by_tvm(state.bb, node, inputs, attrs, opset, state.weight_vars), len(node.output))
+    return _by_tvm(state, node, operands, attrs, opset)
+
+
+def _by_ours(
+    state: State, node: onnx.NodeProto, operands: list[Value], attrs: dict[str, Any], opset: int
+) -> relax.Expr | Narrow | None:
+    try:
+        result = CONVERTERS[node.op_type](
+            Node(state.bb, list(_inputs(node, operands)), attrs, opset, len(node.output))
+        )
+        return state.bb.normalize(result) if isinstance(result, relax.Expr) else result
+    except (InternalError, TypeError, ValueError) as error:  # of TVM or NumPy: shapes or dtypes do not fit together
+        raise refusal(error) from error
+
+
+def _by_tvm(
+    state: State, node: onnx.NodeProto, operands: list[Value], attrs: dict[str, Any], opset: int
+) -> list[Value]:
+    made = by_tvm(state.bb, node, _inputs(node, operands), attrs, opset, state.weight_vars)
+    return _outputs(state, made, len(node.output))
+
+
+def _inputs(node: onnx.NodeProto, operands: list[Value]) -> Any:
+    return onnx_input([_expr(value, node.op_type) for value in operands])
 
 
 def _outputs(state: State, value: relax.Expr, count: int) -> list[Value]:

@@ -36,6 +36,7 @@ from tvm_neuron.frontend.onnx.needs import needs_values, value_operands
 from tvm_neuron.frontend.onnx.pitfalls import pitfall, prefers_body
 from tvm_neuron.frontend.onnx.recurrent import RECURRENT
 from tvm_neuron.frontend.onnx.sequences import SEQUENCE_OPERATORS
+from tvm_neuron.frontend.onnx.shapes import with_tensors
 from tvm_neuron.frontend.onnx.state import State, bind_array, bind_initializers, bind_inputs, bind_result, output
 from tvm_neuron.frontend.onnx.tagging import tag_operators
 from tvm_neuron.frontend.onnx.values import Known, Value, shape_of
@@ -125,6 +126,7 @@ class Importer:
 
     def _import(self, node: onnx.NodeProto, origin: Origin, opset: int, is_whole: bool) -> None:
         """Bind the node's outputs."""
+        node = with_tensors(self._state, node, origin)
         operands = [self._scopes[name] for name in node.input]
         if is_whole:
             self._operators.append(origin)
