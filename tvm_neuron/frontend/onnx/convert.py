@@ -48,7 +48,7 @@ def _by_ours(
             Node(state.bb, list(_inputs(node, operands)), attrs, opset, len(node.output))
         )
         return state.bb.normalize(result) if isinstance(result, relax.Expr) else result
-    except (InternalError, TypeError, ValueError) as error:  # of TVM or NumPy: shapes or dtypes do not fit together
+    except (InternalError, IndexError, TypeError, ValueError) as error:  # shapes, axes or dtypes do not fit together
         raise refusal(error) from error
 
 
