@@ -1,5 +1,6 @@
 """Build of tvm_neuron: two packages and two small C++ libraries, one of them on tvm_ffi's stable headers."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from setuptools import Extension, find_packages, setup
@@ -23,6 +24,18 @@ class BuildRuntime(build_ext):
     def get_export_symbols(self, ext: Extension) -> list[str]:
         return []
 
+
+COMMANDS = {"build_ext": BuildRuntime}
+with suppress(ImportError):  # an older setuptools builds in place, but pyproject.toml asks for a newer one for wheels
+    from setuptools.command.bdist_wheel import bdist_wheel
+
+    class AnyPythonsWheel(bdist_wheel):
+        """One for all versions of Python: the libraries use nothing of its interface."""
+
+        def get_tag(self) -> tuple[str, str, str]:
+            return "py3", "none", super().get_tag()[2]
+
+    COMMANDS["bdist_wheel"] = AnyPythonsWheel
 
 INSTALL_REQUIRES = [
     "apache-tvm>=0.27,<0.28",  # Relax, TOPI, the CPU back end and the runtime: what this project extends
@@ -64,6 +77,23 @@ setup(
     name="tvm-neuron",
     version="0.1.0",
     description="An ahead-of-time compiler for NeuronCore-like accelerators, as an extension of Apache TVM",
+    long_description=Path(__file__).with_name("README.md").read_text("utf-8"),
+    long_description_content_type="text/markdown",
+    project_urls={"Apache TVM": "https://tvm.apache.org"},
+    license="Apache-2.0",
+    keywords="compiler accelerator NeuronCore TVM ONNX simulator",
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Intended Audience :: Developers",
+        "Intended Audience :: Science/Research",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: C++",
+        "Programming Language :: Python :: 3",
+        "Programming Language :: Python :: 3 :: Only",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Software Development :: Compilers",
+        "Typing :: Typed",
+    ],
     python_requires=">=3.11",
     packages=["tvm_neuron_schedules", *find_packages(include=["tvm_neuron", "tvm_neuron.*"])],
     package_dir={"tvm_neuron_schedules": "schedules"},
@@ -97,7 +127,7 @@ setup(
             extra_compile_args=["-std=c++17", "-O3", "-ffp-contract=off", "-fvisibility=hidden", "-g0"],
         ),
     ],
-    cmdclass={"build_ext": BuildRuntime},
+    cmdclass=COMMANDS,
     install_requires=INSTALL_REQUIRES,
     extras_require=EXTRAS,
     entry_points={

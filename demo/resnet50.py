@@ -22,7 +22,7 @@ import tvm_neuron
 from tvm_neuron import relay
 from tvm_neuron.cli.progress import OnStage, stages
 from tvm_neuron.frontend.sample_models import light_network
-from tvm_neuron.profile import render
+from tvm_neuron.profile.tables import render
 
 BOUND = 0.03
 """The relative L2 error that is allowed. Weights and activations are rounded to bfloat16, 0.11 % RMS each time;

@@ -30,7 +30,8 @@ from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.neff import Pipeline
 from tvm_neuron.neff.container import pack, unpack
 from tvm_neuron.neff.tables import decode_json, encode_json
-from tvm_neuron.profile import make_report, render
+from tvm_neuron.profile import make_report
+from tvm_neuron.profile.tables import render
 from tvm_neuron.program.program import walk
 from tvm_neuron.sim import Cores
 

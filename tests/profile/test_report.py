@@ -11,7 +11,8 @@ from rich.console import Console
 from tests.neff.samples import add_relu
 from tvm_neuron.errors import ProgramError
 from tvm_neuron.neff import Pipeline, Placement
-from tvm_neuron.profile import EngineUse, Layer, Report, Subgraph, make_report, render, timeline
+from tvm_neuron.profile import EngineUse, Layer, Report, Subgraph, make_report, timeline
+from tvm_neuron.profile.tables import render
 from tvm_neuron.sim import time_program
 
 CPU = Placement("nms", "NonMaxSuppression", "cpu", "the size of its result depends on the data")

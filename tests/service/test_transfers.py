@@ -12,7 +12,7 @@ from rich.console import Console
 import tvm_neuron
 from tests.onnx_models import make_model
 from tvm_neuron import relay
-from tvm_neuron.profile import render
+from tvm_neuron.profile.tables import render
 
 
 def shown(library: Any) -> str:

@@ -8,7 +8,8 @@ from rich.console import Console
 from tvm_neuron import neff
 from tvm_neuron.cli.compiled import open_compiled
 from tvm_neuron.errors import NeffError, OptionError
-from tvm_neuron.profile import make_report, render, timeline
+from tvm_neuron.profile import make_report, timeline
+from tvm_neuron.profile.tables import render
 
 NAME = "report"
 
