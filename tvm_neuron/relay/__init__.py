@@ -1,13 +1,54 @@
-"""Relay's interface, as TVM 0.18 had it, over Relax: `frontend.from_onnx`, `build`, `graph_executor`.
+"""Relay's interface, as TVM 0.18 had it, over Relax: the language, the importers, `build` and what runs its results.
 
 Importing this module also makes `from tvm import relay` and `from tvm.contrib import graph_executor` resolve here,
 and brings back `tvm.nd` and `tvm.device("neuron")`, so that a Relay-era script runs with this one import added.
 """
 
-from tvm_neuron.relay import compatibility, frontend, graph_executor
-from tvm_neuron.relay.build_module import build, build_buckets
-from tvm_neuron.relay.factory import ExecutorFactory
+from types import ModuleType
 
-__all__ = ["ExecutorFactory", "build", "build_buckets", "frontend", "graph_executor"]
+from tvm.ir import GlobalVar
+
+from tvm_neuron.relay import analysis, compatibility, frontend, graph_executor, modules, op, testing, transform
+from tvm_neuron.relay.build_module import build, build_buckets
+from tvm_neuron.relay.executor import create_executor
+from tvm_neuron.relay.factory import ExecutorFactory
+from tvm_neuron.relay.ir import ty
+from tvm_neuron.relay.ir.expr import (
+    Call,
+    Constant,
+    Function,
+    If,
+    Let,
+    RelayExpr,
+    Tuple,
+    TupleGetItem,
+    TupleWrapper,
+    Var,
+    const,
+    var,
+)
+from tvm_neuron.relay.ir.functor import ExprFunctor, ExprMutator, ExprVisitor, bind
+from tvm_neuron.relay.ir.ty import AnyDim as Any
+from tvm_neuron.relay.ir.ty import FuncType, IncompleteType, TensorType, TupleType, scalar_type
+
+__all__ = [
+    "Any", "Call", "Constant", "ExecutorFactory", "Expr", "ExprFunctor", "ExprMutator", "ExprVisitor", "FuncType",
+    "Function", "GlobalVar", "If", "IncompleteType", "Let", "TensorType", "Tuple", "TupleGetItem", "TupleType",
+    "TupleWrapper", "Var", "analysis", "bind", "build", "build_buckets", "const", "create_executor", "frontend",
+    "graph_executor", "image", "nn", "op", "scalar_type", "testing", "transform", "ty", "var", "vision",
+]  # fmt: skip
+
+Expr = RelayExpr
+
+
+def _operators(prefix: str) -> ModuleType:
+    module = ModuleType(f"tvm.relay.{prefix}", f"Relay's operators under `{prefix}`.")
+    vars(module).update(op.namespace(prefix))
+    return module
+
+
+nn, image, vision = map(_operators, ("nn", "image", "vision"))
+globals().update(op.namespace())
 
 compatibility.install()
+modules.install()

@@ -11,6 +11,9 @@ from tvm_neuron import build as compiler
 from tvm_neuron.codegen import byoc
 from tvm_neuron.errors import ModelError, OptionError
 from tvm_neuron.relay.factory import ExecutorFactory
+from tvm_neuron.relay.ir.expr import Function
+from tvm_neuron.relay.lower import to_relax
+from tvm_neuron.relay.modules import is_relay, module_of
 from tvm_neuron.runtime import FACTORY_ENTRY, make_module
 
 TargetLike: TypeAlias = Any
@@ -46,9 +49,15 @@ def build(
 
     Raises ModelError (bad params or target), OptionError (two devices), PlacementError, DeviceError, CompileError.
     """
+    if isinstance(ir_mod, Function):
+        ir_mod = module_of(ir_mod)
     if not isinstance(ir_mod, tvm.IRModule):
-        raise ModelError(f"relay.build takes the module of (mod, params) = from_onnx(...), got {type(ir_mod).__name__}")
+        raise ModelError(
+            f"relay.build takes a module or a function of Relay, or the module of (mod, params) = from_onnx(...), got "
+            f"{type(ir_mod).__name__}"
+        )
     chosen, wanted = _wishes(target, options)
+    ir_mod = to_relax(ir_mod) if is_relay(ir_mod) else ir_mod
     executable = compiler.build(ir_mod, _weights(params), wanted)
     root = make_module({FACTORY_ENTRY: mod_name.encode()})
     root.import_module(executable.mod)

@@ -7,6 +7,7 @@ from typing import Any
 import tvm
 import tvm.contrib
 
+from tvm_neuron.errors import NeuronError
 from tvm_neuron.relay import frontend, graph_executor
 
 _device = tvm.device
@@ -20,9 +21,14 @@ def install() -> None:
     sys.modules["tvm.contrib.graph_executor"] = graph_executor
     tvm.relay = relay
     tvm.contrib.graph_executor = graph_executor
+    for name in ("nn", "image", "vision", "op", "testing", "transform", "analysis"):
+        sys.modules[f"tvm.relay.{name}"] = getattr(relay, name)
     if not hasattr(tvm, "nd"):
         tvm.nd = sys.modules["tvm.nd"] = _make_nd()
     tvm.device = _neuron_or_other_device
+    tvm.te.size_var = getattr(tvm.te, "size_var", tvm.te.var)
+    if "tvm._ffi.base" not in sys.modules:
+        _make_ffi()
 
 
 def _make_nd() -> ModuleType:
@@ -31,6 +37,14 @@ def _make_nd() -> ModuleType:
     nd.empty = tvm.runtime.empty  # type: ignore[attr-defined]
     nd.NDArray = tvm.runtime.Tensor  # type: ignore[attr-defined]
     return nd
+
+
+def _make_ffi() -> None:
+    """`tvm._ffi.base.TVMError`, by which scripts catch what TVM and this project raise."""
+    ffi, base = (ModuleType(name, "Errors, under their names of TVM 0.18.") for name in ("tvm._ffi", "tvm._ffi.base"))
+    ffi.base, base.TVMError = base, (RuntimeError, NeuronError)  # type: ignore[attr-defined]
+    tvm.error.TVMError = base.TVMError
+    sys.modules["tvm._ffi"], sys.modules["tvm._ffi.base"], tvm._ffi = ffi, base, ffi
 
 
 def _neuron_or_other_device(name: Any, index: Any = None) -> tvm.runtime.Device:

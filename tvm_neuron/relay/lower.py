@@ -1,0 +1,312 @@
+"""Relay's functions as functions of Relax: what `relay.build` compiles, and where types come from."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import relax
+from tvm.ir import GlobalVar
+
+from tvm_neuron.errors import ModelError, NeuronError
+from tvm_neuron.frontend.origin import OPERATORS_ATTR, Origin, retag, with_origin
+from tvm_neuron.relay.ir.expr import Call, Constant, Function, If, Let, Op, Tuple, TupleGetItem, Var
+from tvm_neuron.relay.ir.functor import children, post_order
+from tvm_neuron.relay.ir.ty import AnyDim, TensorType, TupleType
+from tvm_neuron.relay.op.declare import OPERATORS, Operator
+
+
+def to_relax(mod: tvm.IRModule) -> tvm.IRModule:
+    """The module with `main` as a function of Relax; what it calls of Relay's functions is in it.
+
+    Raises ModelError: an operator is unknown or does not take these types, a variable has no type, or there is no main.
+    """
+    main = main_of(mod)
+    lowering = Lowering(functions_of(mod))
+    params = [lowering.parameter(param) for param in main.params]
+    return lowering.module(main, params)
+
+
+def main_of(mod: tvm.IRModule) -> Function:
+    """The function `main`, or the only one.
+
+    Raises ModelError: there is none.
+    """
+    functions = functions_of(mod)
+    if "main" in functions:
+        return functions["main"]
+    if len(functions) == 1:
+        return next(iter(functions.values()))
+    raise ModelError(f"the module has no function 'main', only {', '.join(sorted(functions)) or 'none at all'}")
+
+
+def functions_of(mod: tvm.IRModule) -> dict[str, Function]:
+    """The functions of Relay in a module, by name."""
+    return {var.name_hint: func for var, func in mod.functions_items() if isinstance(func, Function)}
+
+
+class Lowering:
+    """One walk over an expression. `types` are Relay's types of all that was walked, if it notes them."""
+
+    def __init__(self, functions: Mapping[str, Function], notes_types: bool = False) -> None:
+        self._notes_types = notes_types
+        self.bb = relax.BlockBuilder()
+        self.values: dict[Any, Any] = {}
+        self.types: dict[Any, Any] = {}
+        self.filled: dict[Var, TensorType] = {}
+        self._functions = functions
+        self._open: list[str] = []
+        self._counts: Counter[str] = Counter()
+        self._origins: list[Origin] = []
+        self._dims = Dims()
+
+    def parameter(self, param: Var) -> Var:
+        """Remembers a parameter, whose variable of Relax is made when its type is known."""
+        if isinstance(param.type_annotation, TensorType | TupleType):
+            self.values[param] = relax.Var(param.name_hint, self._dims.to_relax(param.type_annotation))
+        return param
+
+    def module(self, func: Function, params: list[Var]) -> tvm.IRModule:
+        """The module whose `main` computes the body of `func`."""
+        # the variables without a type get one from what uses them, so the parameters are known after the body
+        bb = self.bb
+        with bb.function("main"):
+            with _closed_on_error(bb), bb.dataflow():
+                result = bb.emit_output(self._single(self.lower(func.body)))
+            bb.emit_func_output(result, [self._made(param) for param in params])
+        mod = bb.get()
+        operators = [origin.encode() for origin in self._origins]
+        mod["main"] = retag(mod["main"].with_attrs({"num_input": len(params), OPERATORS_ATTR: operators}))
+        return mod
+
+    def lower(self, expr: Any) -> Any:
+        """What `expr` is in Relax: an expression, or a list of them for a tuple."""
+        for node in post_order(expr, self._before):
+            if node not in self.values and not self._is_untyped(node):
+                self.values[node] = self._node(node)
+                if self._notes_types and not isinstance(node, Function | GlobalVar):
+                    self.types[node] = self._type(self.values[node])
+        return self.values[expr]
+
+    def type_of(self, expr: Any) -> Any:
+        """The Relay type of what was lowered."""
+        return self._type(self.values[expr])
+
+    def _type(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return TupleType([self._type(part) for part in value])
+        return self._dims.to_relay(value.ty)
+
+    def _before(self, expr: Any) -> list[Any]:
+        if expr in self.values or isinstance(expr, Function | Let | If):
+            return [expr.cond] if isinstance(expr, If) else []
+        if isinstance(expr, Call) and isinstance(expr.op, Function | GlobalVar):
+            return list(expr.args)
+        return children(expr)
+
+    def _is_untyped(self, node: Any) -> bool:
+        return isinstance(node, Var) and node not in self.values
+
+    def _made(self, param: Var) -> relax.Var:
+        if param not in self.values:
+            raise ModelError(f"the variable '{param.name_hint}' has no type, and nothing that uses it gives it one")
+        return self.values[param]
+
+    def _node(self, expr: Any) -> Any:
+        match expr:
+            case Constant():
+                return relax.const(expr.data)
+            case Tuple():
+                return [self._operand(field) for field in expr.fields]
+            case TupleGetItem():
+                return self._field(expr)
+            case Call():
+                return self._call(expr)
+            case Let():
+                return self._let(expr)
+            case If():
+                return self._choice(expr)
+            case Function() | GlobalVar():
+                return expr  # its calls put it in place
+        raise ModelError(f"{type(expr).__name__} can't be compiled")
+
+    def _operand(self, expr: Any) -> Any:
+        if self._is_untyped(expr):
+            return self._made(expr)
+        return self.values[expr]
+
+    def _field(self, expr: TupleGetItem) -> Any:
+        value = self._operand(expr.tuple_value)
+        if isinstance(value, list):
+            return value[expr.index]
+        return self.bb.emit(relax.TupleGetItem(value, expr.index))
+
+    def _single(self, value: Any) -> Any:
+        return relax.Tuple([self._single(part) for part in value]) if isinstance(value, list) else value
+
+    def _let(self, expr: Any) -> Any:
+        while isinstance(expr, Let):
+            self.values[expr.var] = self.lower(expr.value)
+            expr = expr.body
+        return self.lower(expr)
+
+    def _call(self, call: Call) -> Any:
+        if isinstance(call.op, Op):
+            return self._operator_call(call)
+        callee: Any = self.values.get(call.op, call.op)
+        name = callee.name_hint if isinstance(callee, GlobalVar) else ""
+        if name in self._open:
+            raise ModelError(f"@{name} calls itself; this target has no recursion, and loops of unknown length neither")
+        func: Any = self._functions.get(name) if name else callee
+        if not isinstance(func, Function):
+            raise ModelError(f"a call of {name or type(func).__name__}, which is no function of this module")
+        return self._inlined(func, [self._operand(arg) for arg in call.args], name)
+
+    def _inlined(self, func: Function, args: list[Any], name: str) -> Any:
+        if len(args) != len(func.params):
+            raise ModelError(f"@{name} takes {len(func.params)} arguments, the call gives {len(args)}")
+        outer, self.values = self.values, {**self.values, **dict(zip(func.params, args, strict=True))}
+        self._open.append(name) if name else None
+        try:
+            return self.lower(func.body)
+        finally:
+            self.values = outer
+            if name:
+                self._open.pop()
+
+    def _operator_call(self, call: Call) -> Any:
+        name = str(call.op.name)
+        declared = OPERATORS.get(name)
+        if declared is None:
+            raise ModelError(f"the operator '{name}' of Relay is not here")
+        origin = self._origin(call)
+        attrs = call.attrs.as_dict()
+        with _told(origin):
+            self._fill(declared, call, attrs)
+        args = [self._operand(arg) for arg in call.args]
+        if declared.variadic and len(args) == 1 and isinstance(args[0], list):
+            args = args[0]
+        elif declared.variadic and len(args) == 1 and isinstance(args[0].ty, relax.TupleType):
+            args = [self.bb.emit(relax.TupleGetItem(args[0], i)) for i in range(len(args[0].ty.fields))]
+        with _told(origin):
+            return self._emitted(declared.lower(args, attrs), origin)
+
+    def _emitted(self, value: Any, origin: Origin) -> Any:
+        """The expression bound to variables, the last call of each with its origin: what precedes it takes it over."""
+        if isinstance(value, list | tuple):
+            return [self._emitted(part, origin) for part in value]
+        value = self.bb.normalize(value)
+        if isinstance(value, relax.Call):
+            value = with_origin(value, origin)
+        return self.bb.emit(value) if isinstance(value, relax.Call | relax.TupleGetItem) else value
+
+    def _fill(self, declared: Operator, call: Call, attrs: Mapping[str, Any]) -> None:
+        missing = [index for index, arg in enumerate(call.args) if self._is_untyped(arg)]
+        if not missing or declared.fill is None:
+            return
+        known = [None if index in missing else self.type_of(arg) for index, arg in enumerate(call.args)]
+        for index, ty in declared.fill(known, attrs).items():
+            if index in missing:
+                var = call.args[index]
+                self.filled[var] = ty
+                self.values[var] = relax.Var(var.name_hint, self._dims.to_relax(ty))
+
+    def _origin(self, call: Call) -> Origin:
+        name = str(call.op.name)
+        source = getattr(call.span, "source_name", None)
+        label = source.name if source is not None else f"{name}_{self._counts[name]}"
+        self._counts[name] += 1
+        self._origins.append(Origin(label, name))
+        return self._origins[-1]
+
+    def _choice(self, expr: If) -> Any:
+        """Both branches, and a selection between them: programs of the core have no branches."""
+        branches = [self._inlined(Function([], branch), [], "") for branch in (expr.true_branch, expr.false_branch)]
+        return self._selected(self._operand(expr.cond), *branches)
+
+    def _selected(self, cond: Any, one: Any, other: Any) -> Any:
+        if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+            return [self._selected(cond, *parts) for parts in zip(one, other, strict=True)]
+        if isinstance(one, list) or isinstance(other, list) or not tvm_ffi.structural_equal(one.ty, other.ty):
+            types = " and ".join(str(self._type(value)) for value in (one, other))
+            raise ModelError(f"the branches of an If give {types}: they must be the same")
+        return self.bb.emit(relax.op.where(cond, one, other))
+
+
+@contextmanager
+def _closed_on_error(bb: relax.BlockBuilder) -> Iterator[None]:
+    """Ends the block that a dataflow scope leaves begun, which TVM else warns of on stderr."""
+    try:
+        yield
+    except NeuronError:
+        bb._end_block()
+        raise
+
+
+@contextmanager
+def _told(origin: Origin) -> Iterator[None]:
+    """What Relax refuses inside, as an error that names the operator."""
+    try:
+        yield
+    except NeuronError as error:
+        raise type(error)(f"{origin}: {error}") from error
+    except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
+        reason = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
+        raise ModelError(f"{origin}: {reason.strip()}") from error
+
+
+class Dims:
+    """Dimensions of Relay and of Relax, whose variables are of another dtype."""
+
+    def __init__(self) -> None:
+        self._there: dict[Any, Any] = {}
+        self._back: dict[Any, Any] = {}
+
+    def to_relax(self, ty: Any) -> Any:
+        """A type of Relax."""
+        if isinstance(ty, TupleType):
+            return relax.TupleType([self.to_relax(part) for part in ty.fields])
+        return relax.TensorType([self._dim(dim) for dim in ty.shape], ty.dtype)
+
+    def to_relay(self, ty: Any) -> Any:
+        """A type of Relay; dimensions that nothing is known of become `Any`."""
+        if isinstance(ty, relax.TupleType):
+            return TupleType([self.to_relay(part) for part in ty.fields])
+        if not isinstance(ty, relax.TensorType):
+            raise ModelError(f"a value of {ty} is no tensor")
+        shape = ty.shape if isinstance(ty.shape, relax.ShapeExpr) else None
+        if shape is None:
+            return TensorType([AnyDim() for _ in range(max(int(ty.ndim), 0))], ty.dtype)
+        return TensorType([self._restored(dim) for dim in shape], ty.dtype)
+
+    def _dim(self, dim: Any) -> Any:
+        if isinstance(dim, int):
+            return dim
+        if isinstance(dim, AnyDim):
+            return tvm.tirx.Var("any", "int64")
+        return _replaced(dim, self._variable)
+
+    def _variable(self, var: Any) -> Any:
+        if var not in self._there:
+            self._there[var] = tvm.tirx.Var(var.name, "int64")
+            self._back[self._there[var]] = var
+        return self._there[var]
+
+    def _restored(self, dim: Any) -> Any:
+        return int(dim) if isinstance(dim, tvm.tirx.IntImm) else _replaced(dim, lambda var: self._back.get(var, var))
+
+
+def _replaced(dim: Any, replace: Callable[[Any], Any]) -> Any:
+    """The expression with other variables, computed in their dtype."""
+    if isinstance(dim, tvm.ir.Var):
+        return replace(dim)
+    if isinstance(dim, tvm.tirx.IntImm):
+        return int(dim)
+    if hasattr(dim, "a") and hasattr(dim, "b"):
+        parts = [_replaced(part, replace) for part in (dim.a, dim.b)]
+        numbers = [part for part in parts if isinstance(part, tvm.ir.Expr)]
+        dtype = numbers[0].ty.dtype if numbers else "int64"
+        return type(dim)(*(p if isinstance(p, tvm.ir.Expr) else tvm.tirx.IntImm(dtype, p) for p in parts))
+    return dim

@@ -1,0 +1,143 @@
+"""How an operator is declared: once, by a function with the signature that its users call and what it becomes in Relax.
+
+Parameters annotated `Tensor` are operands, `Tensors` a tuple of them; all others are attributes. Called by a user the
+declared function makes a `Call`; the lowering calls the body itself, with Relax expressions for the operands.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import numpy as np
+import tvm
+from tvm import relax
+
+from tvm_neuron.errors import ModelError
+from tvm_neuron.relay.ir.expr import Attrs, Call, Constant, Op, RelayExpr, Tuple, TupleWrapper, as_expr
+from tvm_neuron.relay.ir.ty import TensorType
+
+
+class _Typed:
+    """Relax's operators, whose results have their types at once, so that bodies can ask for shapes."""
+
+    def __init__(self, theirs: Any) -> None:
+        self._theirs = theirs
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._theirs, name)
+        if isinstance(found, ModuleType):
+            return _Typed(found)
+        return lambda *args, **kwargs: relax.BlockBuilder.current().normalize(found(*args, **kwargs))
+
+
+R = _Typed(relax.op)
+"""`relax.op` for the bodies of operators."""
+
+def fields(call: relax.Expr, count: int) -> list[relax.Expr]:
+    """The results of a call that gives a tuple, which is computed once."""
+    bb = relax.BlockBuilder.current()
+    whole = bb.emit(call)
+    return [bb.emit(relax.TupleGetItem(whole, index)) for index in range(count)]
+
+
+Tensor: TypeAlias = relax.Expr
+"""An operand: an expression of Relay to the user, of Relax to the body."""
+
+OptionalTensor: TypeAlias = relax.Expr | None
+Tensors: TypeAlias = Sequence[relax.Expr]
+
+Types: TypeAlias = Sequence[TensorType | None]
+Fill: TypeAlias = Callable[[Types, Mapping[str, Any]], Mapping[int, TensorType]]
+"""The types of operands that have none, by position, from those that have and the attributes."""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A declared operator: `outputs` is how many values it gives as a tuple, or None for one value alone."""
+
+    name: str
+    family: str
+    body: Callable[..., Any]
+    operands: tuple[str, ...]
+    variadic: bool
+    attributes: Mapping[str, Any]
+    outputs: Callable[[Mapping[str, Any]], int] | None
+    fill: Fill | None
+
+    @property
+    def summary(self) -> str:
+        """The first line of the body's docstring."""
+        return (self.body.__doc__ or "").splitlines()[0]
+
+    def lower(self, args: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
+        """What it becomes: an expression of Relax, or a list of them if it gives several."""
+        operands = [list(args)] if self.variadic else args
+        return self.body(**dict(zip(self.operands, operands, strict=False)), **attrs)
+
+
+OPERATORS: dict[str, Operator] = {}
+"""All operators by name."""
+
+PUBLIC: dict[str, Callable[..., Any]] = {}
+"""What users call, by the operator's name."""
+
+
+def operator(
+    name: str, *, outputs: int | Callable[[Mapping[str, Any]], int] | None = None, fill: Fill | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declares the decorated function as the operator `name` and gives what its users call."""
+
+    def declare(body: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(body)
+        kinds = {key: parameter.annotation for key, parameter in signature.parameters.items()}
+        operands = tuple(key for key, kind in kinds.items() if kind in (Tensor, OptionalTensor, Tensors))
+        count = (lambda _: outputs) if isinstance(outputs, int) else outputs
+        declared = Operator(
+            name, body.__module__, body, operands, Tensors in kinds.values(),
+            {key: parameter.default for key, parameter in signature.parameters.items() if key not in operands},
+            count, fill,
+        )  # fmt: skip
+        assert name not in OPERATORS, name
+        OPERATORS[name] = declared
+
+        def build(*args: Any, **kwargs: Any) -> Any:
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            return _call(declared, bound.arguments)
+
+        PUBLIC[name.replace(name.rpartition(".")[2], body.__name__.strip("_"))] = build
+        build.__name__, build.__doc__, build.__signature__ = body.__name__, body.__doc__, signature  # type: ignore[attr-defined]
+        return build
+
+    return declare
+
+
+def _call(declared: Operator, arguments: Mapping[str, Any]) -> Any:
+    given = [arguments[key] for key in declared.operands if arguments[key] is not None]
+    like = next((arg for arg in given if isinstance(arg, RelayExpr)), None)
+    operands = [as_expr(arg, like) for arg in given]
+    attrs = {key: _attribute(declared.name, key, arguments[key]) for key in declared.attributes}
+    call = Call(Op(declared.name), operands, Attrs(attrs))
+    return call if declared.outputs is None else TupleWrapper(call, declared.outputs(attrs))
+
+
+def _attribute(name: str, key: str, value: Any) -> Any:
+    """An attribute as plain values; Relay also took constant expressions for some.
+
+    Raises ModelError: it is known only when the model runs.
+    """
+    if isinstance(value, Constant):
+        value = value.data.numpy()
+    if isinstance(value, RelayExpr):
+        if isinstance(value, Tuple) and all(isinstance(field, Constant) for field in value.fields):
+            return tuple(_attribute(name, key, field) for field in value.fields)
+        raise ModelError(f"{name}: '{key}' is known only when the model runs; this target needs it as a constant")
+    if isinstance(value, np.ndarray | np.generic | tvm.runtime.Tensor):
+        value = (value.numpy() if isinstance(value, tvm.runtime.Tensor) else np.asarray(value)).tolist()
+    if isinstance(value, tvm.tirx.IntImm | tvm.tirx.FloatImm):
+        return value.value
+    if isinstance(value, list | tuple | tvm.ir.Array):
+        return tuple(_attribute(name, key, part) for part in value)
+    return value

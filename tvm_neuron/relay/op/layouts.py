@@ -1,0 +1,60 @@
+"""relayout: a tensor from one layout to another; layouts are strings such as `NCHW`, `HWIO`, `NCHW4c`."""
+
+from typing import Any
+
+from tvm_neuron.relay.op.declare import R
+
+
+def relayout(data: Any, source: str, target: str) -> Any:
+    """The same elements with their dimensions as `target` orders and blocks them.
+
+    Raises ValueError: the layouts name different dimensions, or a block does not divide its dimension.
+    """
+    if source == target:
+        return data
+    before, after = _dimensions(source), _dimensions(target)
+    whole = [letter for letter in before if letter.isupper()]
+    if len(before) != int(data.ty.ndim) or set(whole) != {letter for letter in after if letter.isupper()}:
+        raise ValueError(f"a tensor of {data.ty.ndim} dimensions can't go from layout {source} to {target}")
+    data, sizes = _joined(data, list(before), whole)
+    return _cut(data, dict(zip(whole, sizes, strict=True)), after, target)
+
+
+def _joined(data: Any, letters: list[str], whole: list[str]) -> tuple[Any, list[int]]:
+    """Without blocks, in the order of `whole`, and its sizes."""
+    size = dict(zip(letters, (int(dim) for dim in data.ty.shape), strict=True))
+    if len(whole) == len(letters):
+        return data, list(size.values())
+    order = [part for letter in whole for part in (letter, letter.lower()) if part in size]
+    sizes = [size[letter] * size.get(letter.lower(), 1) for letter in whole]
+    return R.reshape(R.permute_dims(data, [letters.index(part) for part in order]), sizes), sizes
+
+
+def _cut(data: Any, sizes: dict[str, int], after: dict[str, int], target: str) -> Any:
+    """With the blocks of `after`, in its order."""
+    names: list[str] = []
+    shape: list[int] = []
+    for letter, size in sizes.items():
+        block = after.get(letter.lower(), 1)
+        if size % block:
+            raise ValueError(f"{size} elements along {letter} can't be cut into the blocks of {block} of {target}")
+        names.append(letter)
+        shape.append(size // block)
+        if letter.lower() in after:
+            names.append(letter.lower())
+            shape.append(block)
+    cut = R.reshape(data, shape) if len(shape) > len(sizes) else data
+    return R.permute_dims(cut, [names.index(letter) for letter in after])
+
+
+def _dimensions(layout: str) -> dict[str, int]:
+    """The dimensions in order, each with the size that the layout itself gives it (0 for none)."""
+    found: dict[str, int] = {}
+    digits = ""
+    for letter in layout:
+        if letter.isdigit():
+            digits += letter
+        else:
+            found[letter] = int(digits or 0)
+            digits = ""
+    return found

@@ -1,0 +1,21 @@
+"""`relay.testing`: networks with random weights, and what Relay's own tests call."""
+
+from typing import Any
+
+import tvm
+
+from tvm_neuron.relay.ir.expr import Function
+from tvm_neuron.relay.modules import module_of
+from tvm_neuron.relay.transform import InferType
+
+
+def run_opt_pass(expr: Any, opt_pass: tvm.transform.Pass, import_prelude: bool = False) -> Any:
+    """`expr` after InferType and the pass; a function if it was one."""
+    del import_prelude  # there are no data types of a user's own here
+    mod = opt_pass(InferType()(module_of(expr)))
+    return mod["main"] if isinstance(expr, Function) else mod["main"].body
+
+
+def run_infer_type(expr: Any) -> Any:
+    """`expr` with the types of all that it is made of."""
+    return run_opt_pass(expr, InferType())
