@@ -113,7 +113,7 @@ def test_numpy_params_and_another_target() -> None:
 
 def test_what_is_no_module_and_no_target() -> None:
     mod, params = relay.frontend.from_onnx(mixed_model())
-    with pytest.raises(ModelError, match=r"relay\.build takes the module of \(mod, params\) .*, got tuple"):
+    with pytest.raises(ModelError, match=r"relay\.build takes a module or a function of Relay, .*, got tuple"):
         relay.build((mod, params), target="neuron")
     with pytest.raises(ModelError, match="target 'neuron/inf9' is unknown; use 'neuron', 'neuron/' with"):
         relay.build(mod, target="neuron/inf9", params=params)
