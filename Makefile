@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help venv test demo bench catalogue lint
+.PHONY: help venv test test-rest test-all demo bench catalogue lint
 
 help:  ## show the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  \1\t\2/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
 
 venv: $(READY)  ## set up .venv with the project and what its tests need
 
@@ -16,9 +16,14 @@ $(READY): setup.py pyproject.toml $(wildcard tvm_neuron/native/*.cc tvm_neuron/n
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
 
-test: venv  ## run all tests but those that need torch
-	$(BIN)/python -m pytest -m 'not torch' -n auto --dist loadfile --ignore tests/models
-	$(BIN)/python -m pytest -m 'not torch' tests/models  # alone: TVM keeps every network that was run in memory
+test: venv  ## run the quick tests, some of every room
+	$(BIN)/python -m pytest -n auto --dist loadfile
+
+test-rest: venv  ## run the slow tests
+	$(BIN)/python -m pytest -m 'slow and not torch' -n auto --dist loadfile --ignore tests/models
+	$(BIN)/python -m pytest -m 'slow and not torch' tests/models  # alone: TVM keeps every network that was run in memory
+
+test-all: test test-rest  ## run all tests but those that need torch
 
 demo: venv  ## the main job: ResNet-50 from ONNX to the hardware model
 	$(BIN)/python demo/resnet50.py
