@@ -7,7 +7,7 @@ import tvm
 
 from tvm_neuron.relay.analysis import free_vars
 from tvm_neuron.relay.ir.expr import Function, RelayExpr, TupleWrapper, as_expr
-from tvm_neuron.relay.ir.text import module_text
+from tvm_neuron.relay.text import module_text
 
 
 def is_relay(mod: tvm.IRModule) -> bool:

@@ -14,7 +14,9 @@ _NARROWER = {"int64": "int32", "float64": "float32"}  # how Relay took Python's 
 
 
 MEANINGS: dict[str, Any] = {}
-"""What users call, by the operator's name: what Python's operators on expressions mean; `op` fills it."""
+"""What users call, by the operator's name, which Python's operators on expressions mean, and `astext`.
+
+`op` and `text.py` fill it: they are made of expressions, so expressions can't import them."""
 
 
 class _Overloaded:
@@ -82,10 +84,8 @@ class RelayExpr(_Overloaded):
 
     def astext(self, show_meta_data: bool = True, annotate: Any = None) -> str:
         """The text of the expression, in Relay's syntax."""
-        from tvm_neuron.relay.ir.text import expr_text
-
         del show_meta_data, annotate
-        return expr_text(self)
+        return str(MEANINGS["astext"](self))
 
     def __call__(self, *args: Any) -> "Call":
         """A call of this function or variable."""

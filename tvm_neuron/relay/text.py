@@ -7,9 +7,10 @@ import numpy as np
 import tvm
 from tvm.ir import GlobalVar
 
-from tvm_neuron.relay.ir.expr import Call, Constant, Function, If, Let, Op, Tuple, TupleGetItem, Var
+from tvm_neuron.relay.ir.expr import MEANINGS, Call, Constant, Function, If, Let, Op, Tuple, TupleGetItem, Var
 from tvm_neuron.relay.ir.functor import children, post_order
 from tvm_neuron.relay.ir.ty import is_known, type_text
+from tvm_neuron.relay.op.declare import OPERATORS
 
 _VERSION = '#[version = "0.0.5"]\n'
 _SHOWN = 20
@@ -34,6 +35,9 @@ def module_text(mod: tvm.IRModule) -> str:
         if isinstance(func, Function)
     ]
     return _VERSION + "\n\n".join(parts) + "\n"
+
+
+MEANINGS["astext"] = expr_text
 
 
 class _Names:
@@ -145,8 +149,6 @@ def _type_of(expr: Any) -> str:
 
 def _attributes(call: Call) -> list[str]:
     """Those that differ from what the operator has by itself."""
-    from tvm_neuron.relay.op.declare import OPERATORS
-
     declared = OPERATORS.get(str(call.op.name)) if isinstance(call.op, Op) else None
     usual = declared.attributes if declared else {}
     return [
