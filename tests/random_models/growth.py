@@ -11,7 +11,7 @@ from onnx import helper
 
 from tests.random_models.drawing import Drawing
 from tests.random_models.evaluate import OneNode, UnfitError
-from tests.random_models.rounding import SAMPLES, is_grid, rounded_otherwise, spread
+from tests.random_models.rounding import SAMPLES, amplitude, amplitude_of_given, is_grid, moved, spread
 from tests.random_models.value import Value
 
 MOST_ELEMS = 40_000
@@ -133,14 +133,16 @@ class Growth(Drawing):
         samples = None
         if array.dtype.kind == "f" and not is_grid(array):
             samples = np.broadcast_to(array, (SAMPLES, *array.shape))
-            samples = rounded_otherwise(samples, array, self.mode, is_constant, self.rng)
+            by = amplitude(array, self.mode, True) if is_constant else amplitude_of_given(array, self.mode)
+            samples = moved(samples, array, by, self.rng)
         return self._keep(Value(self._name(letter), array, samples, is_constant))
 
     def _at_run_time(self, value: Value) -> Value:
         """A constant as what runs on a chip reads it."""
         if not value.is_constant or value.samples is None or not value.is_float:
             return value
-        return replace(value, samples=rounded_otherwise(value.samples, value.exact, self.mode, False, self.rng))
+        by = amplitude_of_given(value.exact, self.mode)
+        return replace(value, samples=moved(value.samples, value.exact, by, self.rng))
 
     def _name(self, letter: str) -> str:
         self._names += 1
@@ -173,6 +175,7 @@ class Growth(Drawing):
         loose = {n: v for n, v in operands.items() if n not in fixed}
         run = OneNode(node, {n: v.exact for n, v in loose.items()}, fixed, self.opset)
         exact = run({n: v.exact for n, v in loose.items()})
+        run.check({n: v.exact for n, v in loose.items()}, exact)
         for array in exact:
             self._check(array)
         if all(v.samples is None for v in loose.values()):
@@ -227,7 +230,7 @@ class Growth(Drawing):
         if samples is None:
             samples = np.broadcast_to(exact, (SAMPLES, *exact.shape))
         if node.op_type not in MOVES:
-            samples = rounded_otherwise(samples, exact, self.mode, is_constant, self.rng)
+            samples = moved(samples, exact, amplitude(exact, self.mode, is_constant), self.rng)
         apart, size = np.sqrt(np.mean(spread(samples, exact) ** 2)), np.sqrt(np.mean(exact.astype(np.float64) ** 2))
         if not apart <= _MOST_SPREAD * size:
             raise UnfitError("ill-conditioned")

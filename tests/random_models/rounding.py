@@ -12,7 +12,7 @@ SAMPLES = 12
 # Rounding to nearest: half a unit of the last place. float32 has more: functions of the engines are some units off.
 _UNITS = {"bf16": 2.0**-9, "fp16": 2.0**-12, "fp32": 2.0**-21}
 _KEPT_AS = {"all": "bf16", "matmult": "bf16", "all-fp16": "fp16", "matmult-fp16": "fp16", "none": "fp32"}
-_LEAST_FLOAT16 = 2.0**-25
+_LEAST_FLOAT16 = 2.0**-23  # steps below 2**-14, and what is told apart from nought
 _GRID, _MOST = 2.0**6, 2.0**16
 
 
@@ -23,28 +23,29 @@ def is_grid(array: NDArray) -> bool:
 
 
 def amplitude(array: NDArray, mode: str, is_constant: bool) -> NDArray:
-    """By how much rounding moves each element of a float tensor at most; constants are made in float32."""
+    """By how much rounding moves each computed element of a float tensor at most; constants are made in float32."""
     size = np.abs(np.asarray(array, np.float64))
     if array.dtype == np.float64:
         return size * 2.0**-45
     if array.dtype == np.float16:
         return size * _UNITS["fp16"] * 2 + _LEAST_FLOAT16
     kept = "fp32" if is_constant else _KEPT_AS[mode]
-    if kept == "fp32":
-        return size * _UNITS["fp32"]
-    if kept == "fp16":
-        with np.errstate(over="ignore"):
-            is_kept = array.astype(np.float16).astype(np.float64) == array
-        return np.where(is_kept, size * _UNITS["fp32"], size * _UNITS["fp16"] + _LEAST_FLOAT16)
-    is_kept = array.astype(ml_dtypes.bfloat16).astype(np.float64) == array
-    return size * np.where(is_kept, _UNITS["fp32"], _UNITS["bf16"])
+    return size * _UNITS[kept] + (_LEAST_FLOAT16 if kept == "fp16" else 0)
 
 
-def rounded_otherwise(
-    samples: NDArray, exact: NDArray, mode: str, is_constant: bool, rng: np.random.Generator
-) -> NDArray:
-    """The samples, each element moved by what rounding may move it."""
-    noise = rng.uniform(-1, 1, samples.shape) * amplitude(exact, mode, is_constant)
+def amplitude_of_given(array: NDArray, mode: str) -> NDArray:
+    """The same of elements that were not computed: there is nothing to round where the narrower dtype has them."""
+    kept = _KEPT_AS[mode]
+    if array.dtype != np.float32 or kept == "fp32":
+        return amplitude(array, mode, False)
+    with np.errstate(over="ignore"):
+        narrow = array.astype(np.float16 if kept == "fp16" else ml_dtypes.bfloat16)
+    return np.where(narrow.astype(np.float64) == array, amplitude(array, mode, True), amplitude(array, mode, False))
+
+
+def moved(samples: NDArray, exact: NDArray, by: NDArray, rng: np.random.Generator) -> NDArray:
+    """The samples, each element moved by `by` at most."""
+    noise = rng.uniform(-1, 1, samples.shape) * by
     with np.errstate(invalid="ignore"):
         return np.where(np.isfinite(exact), samples + noise, samples).astype(exact.dtype)
 

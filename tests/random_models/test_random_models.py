@@ -6,7 +6,7 @@ from tests.random_models.judge import judge
 from tests.random_models.model import random_model
 
 
-@pytest.mark.parametrize("seed", [s for s in range(12) if s != 5])
+@pytest.mark.parametrize("seed", range(12))
 def test_few(seed: int) -> None:
     outcome = judge(random_model(seed), f"inf{1 + seed % 2}")
     assert outcome.result == "passed", outcome.reason

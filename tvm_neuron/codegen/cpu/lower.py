@@ -6,7 +6,7 @@ from tvm import relax
 from tvm_neuron.codegen.cpu.casts import CASTS
 from tvm_neuron.codegen.cpu.empty_constants import allocate_empty_constants
 from tvm_neuron.codegen.cpu.extremes import EXTREMES
-from tvm_neuron.codegen.cpu.narrow_floats import NARROW_FLOATS
+from tvm_neuron.codegen.cpu.narrow_floats import with_narrow_floats
 from tvm_neuron.codegen.cpu.positions import check_positions
 from tvm_neuron.codegen.cpu.products import PRODUCTS
 from tvm_neuron.codegen.cpu.rename import with_prefix
@@ -25,7 +25,7 @@ def lower(mod: tvm.IRModule, prefix: str = "") -> tvm.IRModule:
         check_positions,
         relax.backend.DispatchSampling(),
         relax.backend.DispatchSortScan(),
-        relax.transform.LegalizeOps({**CASTS, **EXTREMES, **NARROW_FLOATS, **PRODUCTS, **SCATTERING, **SUPPRESSION}),
+        relax.transform.LegalizeOps(with_narrow_floats({**CASTS, **EXTREMES, **PRODUCTS, **SCATTERING, **SUPPRESSION})),
         relax.transform.AnnotateTIROpPattern(),
         relax.transform.FoldConstant(),
         relax.transform.FuseOps(),

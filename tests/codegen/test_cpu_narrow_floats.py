@@ -1,0 +1,53 @@
+"""Sums of float16 on the CPU: added up in float32, as onnxruntime and the NeuronCore do, and rounded once."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+import tvm_neuron
+from tests.onnx_models import make_model, reference
+from tvm_neuron import BuildOptions, relay
+
+CASES: list[tuple[str, tuple[int, ...], tuple[tuple[int, ...], ...], dict[str, Any]]] = [
+    ("ReduceMean", (1, 3000), (), {"keepdims": 0}),
+    ("GlobalAveragePool", (1, 2, 40, 40), (), {}),
+    ("AveragePool", (1, 2, 40, 40), (), {"kernel_shape": [40, 40]}),
+    ("Conv", (1, 64, 36), ((4, 64, 3),), {}),
+    ("Conv", (1, 64, 6, 6), ((4, 64, 3, 3),), {}),
+    ("Conv", (1, 16, 6, 6, 6), ((4, 16, 3, 3, 3),), {}),
+    ("ConvTranspose", (1, 64, 6, 6), ((64, 4, 3, 3),), {}),
+    ("MatMul", (3, 4, 1000), ((3, 1000, 5),), {}),
+    ("Einsum", (3, 4, 500), ((3, 500, 5),), {"equation": "bij,bjk->ik"}),
+    ("Softmax", (2, 2000), (), {}),
+    ("LayerNormalization", (2, 2000), ((2000,), (2000,)), {}),
+]
+
+
+@pytest.mark.parametrize(("op", "shape", "weights", "attributes"), CASES)
+def test_sums(
+    op: str, shape: tuple[int, ...], weights: tuple[tuple[int, ...], ...], attributes: dict[str, Any]
+) -> None:
+    rng = np.random.default_rng(0)
+    names = [f"w{number}" for number in range(len(weights))]
+    arrays = {name: rng.uniform(0.5, 1.5, size).astype(np.float16) for name, size in zip(names, weights, strict=True)}
+    check([helper.make_node(op, ["x", *names], ["y"], **attributes)], rng.uniform(0.5, 1.5, shape), arrays)
+
+
+def test_a_long_cumulative_sum() -> None:
+    node = helper.make_node("CumSum", ["x", "axis"], ["y"], reverse=1)
+    check([node], np.random.default_rng(0).uniform(0.5, 1.5, (2, 3000)), {"axis": np.array(1)})
+
+
+def check(nodes: list[Any], x: np.ndarray, weights: dict[str, np.ndarray]) -> None:
+    x = x.astype(np.float16)
+    model = make_model(nodes, {"x": x.shape}, ["y"], weights, dtype=TensorProto.FLOAT16)
+    mod, params = relay.frontend.from_onnx(model)
+    library = relay.build(mod, params=params, options=BuildOptions(on_cpu=("*",)))
+    executor = relay.graph_executor.GraphModule(library["default"](tvm_neuron.device()))
+    executor.run(x=x)
+    (wanted,) = (array.astype(np.float64) for array in reference(model, {"x": x}))
+    actual = executor.get_output(0).numpy()
+    assert actual.dtype == np.float16
+    np.testing.assert_allclose(actual, wanted, rtol=2.0**-10)  # half a unit of the last place each
