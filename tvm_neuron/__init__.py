@@ -57,7 +57,7 @@ def _choose_pipeline(**kwargs: Any) -> tvm.transform.Pass:
             return _DEFAULT_PIPELINE(**kwargs)(mod)
         from tvm_neuron import build
 
-        return build.lower(mod, None, build.options_of_target(target))
+        return build.lower_natively(mod, build.options_of_target(target))
 
     return run
 

@@ -15,6 +15,7 @@ from tvm_neuron.codegen.retreat import Retreat
 from tvm_neuron.codegen.share import subgraphs, warn_of_little_work
 from tvm_neuron.codegen.worth import weigher
 from tvm_neuron.errors import OptionError, internal_error
+from tvm_neuron.frontend.entry import MAIN, entry_name, renamed, warn_of_open_sizes
 from tvm_neuron.frontend.normalize import Params, normalize
 from tvm_neuron.frontend.origin import bindings_of, op_name
 from tvm_neuron.hw import load_device
@@ -77,9 +78,15 @@ def lower(mod: tvm.IRModule, params: Params | None, options: BuildOptions, prefi
     options = options.begun()
     options.on_stage("normalise")
     mod = normalize(mod, params)
+    warn_of_open_sizes(mod[MAIN])
     mod = place(mod, options)
     options.on_stage("compile the CPU parts")
     return cpu.lower(mod, prefix)
+
+
+def lower_natively(mod: tvm.IRModule, options: BuildOptions) -> tvm.IRModule:
+    """`lower` for `tvm.compile`, after which the module's entry has the name that it had."""
+    return renamed(lower(mod, None, options), MAIN, entry_name(mod))
 
 
 def placed(mod: tvm.IRModule, params: Params | None, options: BuildOptions) -> Partition:

@@ -9,6 +9,7 @@ from tvm import relax, tirx
 from tvm_neuron.codegen.read_kernel import read_kernel
 from tvm_neuron.codegen.template import Template
 from tvm_neuron.errors import CompileError
+from tvm_neuron.frontend.kernels import attributes
 from tvm_neuron.frontend.origin import bindings_of
 from tvm_neuron.program import Origin
 from tvm_neuron.runtime.tensors import as_numpy
@@ -53,7 +54,7 @@ def _abstract(call: relax.Call) -> tuple[relax.Call, str]:
     texts: list[str] = []
     args = [_abstract_operand(arg, variables, texts) for arg in call.args]
     abstract = relax.Call(call.op, args, call.attrs, call.ty_args, ret_ty=call.ty)
-    return abstract, f"{call.op.name} {call.attrs} {call.ty_args} {call.ty} {texts}"
+    return abstract, f"{call.op.name} {attributes(call)} {call.ty_args} {call.ty} {texts}"
 
 
 def _abstract_operand(arg: Any, variables: dict[Any, relax.Var], texts: list[str]) -> Any:

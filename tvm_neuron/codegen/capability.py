@@ -12,6 +12,7 @@ from tvm_neuron.codegen.emit.vector import scratch_bytes, scratch_limit
 from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.errors import CompileError, InternalError, UnschedulableError
+from tvm_neuron.frontend.kernels import attributes
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.partition import Match, Refusal, Verdict
@@ -56,7 +57,7 @@ def question(call: relax.Call, is_constant: IsConstant) -> str:
     """What the verdict depends on: calls with the same question get the same answer."""
     operands = [f"{_known(arg, is_constant)} {arg.ty}" for arg in call.args]
     shapes = [str(arg) for arg in call.args if isinstance(arg, relax.ShapeExpr)]
-    return f"{call.op.name} {call.attrs} {operands} {shapes} {call.ty}"
+    return f"{call.op.name} {attributes(call)} {operands} {shapes} {call.ty}"
 
 
 def _known(arg: Any, is_constant: IsConstant) -> str:

@@ -4,7 +4,7 @@ Every pass keeps the origins of calls (see `origin.py`). Constants are not folde
 compiles each folded call (13 s on ResNet-50); the code generator folds with NumPy.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import tvm
 import tvm_ffi
@@ -12,6 +12,8 @@ from tvm import relax
 
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.decompose import decompose
+from tvm_neuron.frontend.entry import MAIN, with_main
+from tvm_neuron.frontend.kernels import kernels_as_operators
 from tvm_neuron.frontend.match_cast import unnest_match_casts
 from tvm_neuron.frontend.origin import OPERATORS_ATTR, bindings_of, origin_of, retag, rewrite_bindings, tag_natively
 
@@ -20,12 +22,15 @@ Rewrite = Callable[[relax.Function], relax.Function]
 
 
 def normalize(mod: tvm.IRModule, params: Params | None = None) -> tvm.IRModule:
-    """`mod` ready to be partitioned: weights bound, inference operators only, every call with an origin.
+    """`mod` ready to be partitioned: its entry is `main`, weights bound, inference operators only, calls with origins.
 
-    `params` are weights by input name; without them those in `main`'s attribute `params` are bound, if any.
-    Raises ModelError when a name in `params` is no input of `main`, or its shape or dtype differs from the input's.
+    `params` are weights by input name; without them those in the entry's attribute `params` are bound, if any.
+    Raises ModelError when a name in `params` is no input, or its shape or dtype differs from the input's, or the module
+    has no entry, or several.
     """
+    mod = with_main(mod)
     mod = _on_functions(mod, unnest_match_casts)
+    mod = _on_functions(mod, lambda func: kernels_as_operators(mod, func))
     mod = _on_functions(mod, _ensure_origins)
     mod = bind_params(mod, params)
     mod = _on_functions(mod, decompose)
@@ -38,9 +43,7 @@ def normalize(mod: tvm.IRModule, params: Params | None = None) -> tvm.IRModule:
 
 def bind_params(mod: tvm.IRModule, params: Params | None) -> tvm.IRModule:
     """Replace weight inputs of `main` by constants that share the weights' memory."""
-    main = _main(mod)
-    if main is None:
-        return mod
+    main = mod[MAIN]
     given = params or _attached_params(main)
     inputs = {var.name: var for var in main.params}
     for name, value in given.items():
@@ -79,12 +82,19 @@ def _ensure_origins(func: relax.Function) -> relax.Function:
 
 
 def _attached_params(main: relax.Function) -> Params:
-    """The weights that an importer attached to `main`: its last inputs, in order."""
+    """The weights that an importer attached to `main`, in the order of the inputs after the model's own."""
     if not main.attrs or "params" not in main.attrs:
         return {}
-    values: Iterable[tvm.runtime.Tensor] = main.attrs["params"]
-    values = list(values)
-    names = [var.name for var in main.params[len(main.params) - len(values) :]]
+    values: list[tvm.runtime.Tensor] = list(main.attrs["params"])
+    inputs = int(main.attrs["num_input"]) if "num_input" in main.attrs else len(main.params) - len(values)
+    names = [var.name for var in main.params[max(inputs, 0) :]]
+    if not names:
+        return {}  # as TVM's importer of TFLite has it: they are constants already
+    if len(names) != len(values):
+        raise ModelError(
+            f"the module's attribute 'params' holds {len(values)} weights for the inputs {', '.join(names)}: "
+            "give the weights by name, params={...}"
+        )
     return dict(zip(names, values, strict=True))
 
 
@@ -98,10 +108,6 @@ def _check_param(name: str, value: tvm.runtime.Tensor, inputs: dict[str, relax.V
             f"params['{name}'] has shape {tuple(value.shape)} and dtype {value.dtype}; "
             f"the model wants {shape} and {wanted.dtype}"
         )
-
-
-def _main(mod: tvm.IRModule) -> relax.Function | None:
-    return mod["main"] if "main" in [var.name_hint for var in mod.get_global_vars()] else None
 
 
 def _entry_names(mod: tvm.IRModule) -> list[str]:
