@@ -80,6 +80,20 @@ def rows_of(group: Group, tiles: int) -> list[dict[Tensor, Held]] | None:
 
 
 @dataclass(frozen=True)
+class _Grain:
+    """Rows that a kernel writes together: so many from `first`, and from every `step` further."""
+
+    first: int
+    step: int
+    rows: int
+
+    def rest(self, row: int) -> int:
+        """How many rows from `row` on are written together with the one before it."""
+        within = (row - self.first) % self.step
+        return self.rows - within if row > self.first and 0 < within < self.rows else 0
+
+
+@dataclass(frozen=True)
 class _Needs:
     """What a tile reads of each tensor, [low, high), and the rows that are made of it by its end.
 
@@ -98,7 +112,7 @@ def _ends(group: Group, end: int) -> dict[Tensor, int]:
 
 
 def _needs(
-    group: Group, grains: Mapping[Tensor, tuple[int, int]], done: Mapping[Tensor, int], results: Mapping[Tensor, int]
+    group: Group, grains: Mapping[Tensor, Sequence[_Grain]], done: Mapping[Tensor, int], results: Mapping[Tensor, int]
 ) -> _Needs | None:
     """What a tile needs for so many rows of the results; `done` ones were made before. None as in `rows_of`."""
     needs = _Needs({}, dict(results), {})
@@ -106,7 +120,9 @@ def _needs(
         out = kernel.out
         if out not in needs.ends:
             end = max(done[out], needs.high.get(out, 0))
-            needs.ends[out] = _rounded(end, grains.get(out), out.shape[group.dims[out]])
+            needs.ends[out] = _rounded_up(end, grains.get(out, ()), out.shape[group.dims[out]])
+        if out in group.brought and out in needs.low:
+            needs.low[out] = _rounded_down(needs.low[out], grains.get(out, ()))
         start = needs.low.get(out, done[out]) if out in group.brought else done[out]
         cut = cut_of(kernel, group.dims[out], start, needs.ends[out])
         region = _before_first(kernel, group.dims[out], needs.high.get(out, 0)) if cut is None else _region(*cut)
@@ -174,20 +190,28 @@ def _keep_for_later(tiles: list[dict[Tensor, Held]], brought: frozenset[Tensor])
                 before[tensor] = Held(min(held.low, after[tensor].low), held.start, held.end)
 
 
-def _grains(group: Group) -> dict[Tensor, tuple[int, int]]:
-    """(first row, step) of tensors of which kernels write several rows for each value of the axis that is cut."""
-    found: dict[Tensor, tuple[int, int]] = {}
+def _grains(group: Group) -> dict[Tensor, list[_Grain]]:
+    """Those of tensors of which kernels write several rows for each value of the axis that is cut."""
+    found: dict[Tensor, list[_Grain]] = {}
     for kernel in group.kernels:
         part: Linear = kernel.out_maps[group.dims[kernel.out]]
         if len(part.terms) > 1:
             axis = main_axis(part)
             assert axis is not None
-            found[kernel.out] = (part.const, part.terms[axis])
+            rows = sum(step * (a.extent - 1) for a, step in part.terms.items() if a is not axis) + 1
+            found.setdefault(kernel.out, []).append(_Grain(part.const, part.terms[axis], rows))
     return found
 
 
-def _rounded(end: int, grain: tuple[int, int] | None, extent: int) -> int:
-    if grain is None:
-        return end
-    first, step = grain
-    return min(extent, first + -(-(end - first) // step) * step) if end > first else end
+def _rounded_up(end: int, grains: Sequence[_Grain], extent: int) -> int:
+    """The first row from `end` on that no grain holds together with the one before."""
+    while end < extent and (moved := [grain.rest(end) for grain in grains if grain.rest(end)]):
+        end += max(moved)
+    return min(end, extent)
+
+
+def _rounded_down(low: int, grains: Sequence[_Grain]) -> int:
+    """The last row up to `low` that no grain holds together with the one before."""
+    while moved := [grain.rows - grain.rest(low) for grain in grains if grain.rest(low)]:
+        low -= max(moved)
+    return low
