@@ -96,6 +96,7 @@ setup(
     ],
     python_requires=">=3.11",
     packages=["tvm_neuron_schedules", *find_packages(include=["tvm_neuron", "tvm_neuron.*"])],
+    py_modules=["neuron_cc"],
     package_dir={"tvm_neuron_schedules": "schedules"},
     package_data={
         "tvm_neuron": ["py.typed"],
@@ -131,7 +132,7 @@ setup(
     install_requires=INSTALL_REQUIRES,
     extras_require=EXTRAS,
     entry_points={
-        "console_scripts": ["neuron-cc = tvm_neuron.cli.main:main"],
+        "console_scripts": ["neuron-cc = neuron_cc:main"],
         "tvm_neuron.schedules": ["neuron = tvm_neuron_schedules:RULES"],
     },
     zip_safe=False,

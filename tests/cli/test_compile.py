@@ -182,9 +182,39 @@ def test_not_an_onnx_file(cli: Cli, tmp_path: Path, content: bytes | None) -> No
 
 
 @pytest.mark.parametrize(
-    ("output", "message"), [("net.txt", "must end in .neff or .so"), ("no/net.neff", "there is no folder")]
+    ("output", "message"),
+    [
+        ("net.txt", "must end in .neff or .so"),
+        ("no/net.neff", "there is no folder"),
+        (f"{'n' * 300}.neff", f"'{'n' * 60}...' can't be a file: File name too long"),
+        (f"{'n' * 300}/net.so", f"'{'n' * 60}...' can't be a file: File name too long"),
+        ("folder.so", "'folder.so' is a folder"),
+    ],
 )
-def test_an_output_that_makes_no_sense(cli: Cli, onnx_file: Path, output: str, message: str) -> None:
+def test_an_output_that_makes_no_sense(
+    cli: Cli, onnx_file: Path, monkeypatch: pytest.MonkeyPatch, output: str, message: str
+) -> None:
+    monkeypatch.chdir(onnx_file.parent)
+    Path("folder.so").mkdir()
     code, _, told = cli("compile", onnx_file, "--output", output)
     assert code == 2
     assert message in told
+
+
+@pytest.mark.usefixtures("fake_codegen")
+def test_other_names_that_are_too_long(cli: Cli, onnx_file: Path, neff_file: Path, tmp_path: Path) -> None:
+    longest, longer = "n" * 250 + ".neff", "n" * 300  # names have up to 255 bytes
+    assert cli("compile", onnx_file, "--output", tmp_path / longest)[0] == 0
+    for words in (
+        ("compile", longer, "--output", tmp_path / "net.neff"),
+        ("compile", onnx_file, "--output", tmp_path / "net.neff", "--logfile", longer),
+        ("compile", onnx_file, "--output", tmp_path / "net.neff", "--cache", longer),
+        ("compile", onnx_file, "--output", tmp_path / "net.neff", "--io-config", longer),
+        ("disassemble", neff_file, "--output", longer),
+        ("disassemble", longer),
+        ("report", neff_file, "--timeline", longer),
+        ("run", neff_file, "--input", longer, "--output", longer),
+    ):
+        code, _, told = cli(*words, *(["--verbose", "error"] if words[0] == "compile" else []))
+        assert code == (0 if "--cache" in words else 1)
+        assert re.match(r"(neuron-cc \w+: error NCC\d{3}: .*\n)?$", told), (words, told)

@@ -117,5 +117,5 @@ def test_a_library_is_not_held_as_bytes_while_it_is_loaded(tmp_path: Path, monke
 
 def test_bfloat16_survives_the_file(tmp_path: Path) -> None:
     array = X.astype(ml_dtypes.bfloat16)
-    write_npz(str(tmp_path / "y.npz"), {"y": array})
+    write_npz(tmp_path / "y.npz", {"y": array})
     np.testing.assert_array_equal(read_npz(str(tmp_path / "y.npz"))["y"], array)

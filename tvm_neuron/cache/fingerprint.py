@@ -8,6 +8,7 @@ from functools import cache
 from hashlib import file_digest, sha256
 from importlib.metadata import entry_points, version
 from importlib.util import find_spec
+from os.path import isfile
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def _rule_folders() -> Iterator[Path]:
 
 
 def _of_file(path: Path) -> str:
-    if not path.is_file():
+    if not isfile(path):
         return "missing"
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()

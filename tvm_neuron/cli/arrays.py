@@ -32,7 +32,7 @@ def read_npz(path: str) -> Arrays:
         raise InputError(f"'{path}' is no .npz file: write it with numpy.savez(path, name=array, ...)") from error
 
 
-def write_npz(path: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """The arrays as a file, never half written.
 
     Raises:

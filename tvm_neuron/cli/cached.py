@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
+from os.path import isfile
 from pathlib import Path
 from typing import Any
 
@@ -62,5 +63,5 @@ def find(options: argparse.Namespace, request: Request, on_stage: Callable[[str]
 
 
 def _state(path: Path) -> tuple[int, int] | None:
-    found = path.stat() if path.is_file() else None
+    found = path.stat() if isfile(path) else None
     return (found.st_mtime_ns, found.st_size) if found else None

@@ -24,6 +24,7 @@ from tvm_neuron.bundle.request import SUFFIXES
 from tvm_neuron.cli import cached, cores, effort, host, log, precision, retired, source
 from tvm_neuron.cli.io_config import read_io_config
 from tvm_neuron.cli.memory import return_freed_memory, seldom_collected
+from tvm_neuron.cli.output import check_path, written_aside
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.errors import InternalError, OptionError, PlacementError
 from tvm_neuron.hw import load_device
@@ -82,18 +83,17 @@ def run(options: argparse.Namespace) -> None:
     retired.tell(options.retired)
     return_freed_memory()
     with seldom_collected(), log.log("compile", options) as told:
-        request = requested(options)
+        request, output = requested(options), Path(options.output)
         entry = cached.find(options, request, told.stage)
-        summary = entry.fetch(Path(options.output)) if entry is not None else None
-        if summary is None:
+        with written_aside(output) as made:
+            kept = entry.fetch(made) if entry is not None else None
             on_defect = partial(write_bundle, options)
-            summary = make(Path(options.model), request, Path(options.output), told.stage, on_defect)
-            summary |= {"warnings": told.warnings}
-            if entry is not None and not told.has_defect:  # of which is to be told again
-                entry.keep(Path(options.output), summary)
-        else:
-            for text in summary["warnings"]:
+            summary = kept or make(Path(options.model), request, made, told.stage, on_defect)
+        if kept is not None:
+            for text in kept["warnings"]:
                 told.warning(text)
+        elif entry is not None and not told.has_defect:  # of which is to be told again
+            entry.keep(output, summary | {"warnings": told.warnings})
         for row in summary["report"]["placement"]:
             reason = f": {row['reason']}" if row["reason"] else ""
             told.detail(f"{row['name']} ({row['op']}): {row['where']}{reason}")
@@ -165,7 +165,7 @@ def make(
     except PlacementError as error:
         advice = "" if request.options.must_compile else "\nto run them on the CPU, write a library: --output FILE.so"
         raise PlacementError(f"{error}{advice}") from error
-    on_stage(f"write {output}")
+    on_stage(f"write {output.name}")
     writing: AbstractContextManager[None] = nullcontext()
     if is_neff:
         neff.save(whole_neff(library, name), output, request.compress)
@@ -187,9 +187,7 @@ def write_bundle(options: argparse.Namespace, error: Exception) -> str:
 
 
 def _output(text: str) -> str:
-    path = Path(text)
-    if path.suffix not in SUFFIXES:
+    if Path(text).suffix not in SUFFIXES:
         raise argparse.ArgumentTypeError(f"'{text}' must end in .neff or .so")
-    if not path.absolute().parent.is_dir():
-        raise argparse.ArgumentTypeError(f"there is no folder '{path.parent}'")
+    check_path(text)
     return text

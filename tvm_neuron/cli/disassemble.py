@@ -1,9 +1,11 @@
 """neuron-cc disassemble: the program in a NEFF as text."""
 
 import argparse
+from pathlib import Path
 
 from tvm_neuron import neff
 from tvm_neuron.cli.compiled import add_core, read_core
+from tvm_neuron.cli.output import written_aside
 from tvm_neuron.program import print_program
 
 NAME = "disassemble"
@@ -24,6 +26,7 @@ def run(options: argparse.Namespace) -> None:
     """
     text = print_program(neff.read(read_core(options)).program)
     if options.output:
-        neff.write_aside(options.output, [text.encode()])
+        with written_aside(Path(options.output)) as made:
+            neff.write_aside(made, [text.encode()])
     else:
         print(text, end="")

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from os.path import isdir
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ def warnings_to(tell: Callable[[NeuronWarning], None]) -> Iterator[None]:
 @contextmanager
 def log(title: str, options: argparse.Namespace) -> Iterator[Log]:
     """The log of a command; its file is written when the command ends, in whatever way."""
-    if options.logfile and not Path(options.logfile).absolute().parent.is_dir():
+    if options.logfile and not isdir(Path(options.logfile).absolute().parent):
         raise OptionError(f"--logfile: there is no folder '{Path(options.logfile).parent}'")
     with stages(title, is_quiet=options.verbose > _PROGRESS_TO) as on_stage:
         found = Log(title, options.verbose, on_stage)

@@ -46,23 +46,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings_to(partial(print_warning, options.command)):
             options.run(options)
         sys.stdout.flush()
-    except InternalError as error:
-        return _internal(options, error)
-    except NeuronError as error:
-        if options.command == compile_command.NAME and isinstance(error, ProgramError):  # the program is of our making
-            return _internal(options, error)
-        print(f"neuron-cc {options.command}: error {error.code}: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return _interrupted(options.command)
-    except BrokenPipeError:  # the reader of our output has gone, as in `neuron-cc disassemble r.neff | head`
+    except KeyboardInterrupt:  # in a process of somebody else's: see `interrupt`
+        print(f"neuron-cc {options.command}: interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:
+        return _failed(options, error)
+    return 0
+
+
+def _failed(options: argparse.Namespace, error: Exception) -> int:
+    if isinstance(error, BrokenPipeError):  # the reader of our output has gone, as in `neuron-cc report r.neff | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except RuntimeError as error:
-        return _interrupted(options.command) if _came_through_tvm(error) else _internal(options, error)
-    except Exception as error:
-        return _internal(options, error)
-    return 0
+    made_here = options.command == compile_command.NAME and isinstance(error, ProgramError)
+    if isinstance(error, NeuronError) and not isinstance(error, InternalError) and not made_here:
+        print(f"neuron-cc {options.command}: error {error.code}: {error}", file=sys.stderr)
+        return 1
+    return _internal(options, error)
 
 
 def _internal(options: argparse.Namespace, error: Exception) -> int:
@@ -85,16 +85,6 @@ def _internal(options: argparse.Namespace, error: Exception) -> int:
         file=sys.stderr,
     )
     return 1
-
-
-def _interrupted(command: str) -> int:
-    print(f"neuron-cc {command}: interrupted", file=sys.stderr)
-    return 130
-
-
-def _came_through_tvm(error: RuntimeError) -> bool:
-    """Whether it was a KeyboardInterrupt in a function that TVM called: of that, TVM makes an empty RuntimeError."""
-    return type(error) is RuntimeError and not str(error)
 
 
 def _parser() -> argparse.ArgumentParser:

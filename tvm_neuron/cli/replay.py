@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tvm_neuron.cli import compile as compile_command
+from tvm_neuron.cli.interrupt import temporary_folder
 from tvm_neuron.cli.progress import stages
 from tvm_neuron.errors import InternalError
 from tvm_neuron.hw.load import device_to_dict
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace) -> None:
     from tvm_neuron.bundle.archive import read_bundle  # here, since it brings onnx with it
 
     request, model = read_bundle(options.bundle)
-    with tempfile.TemporaryDirectory(prefix="neuron-cc-replay-") as folder, stages(NAME) as on_stage:
+    with temporary_folder(Path(tempfile.gettempdir()), "neuron-cc-replay-") as folder, stages(NAME) as on_stage:
         device = Path(folder, "device.json")
         device.write_text(json.dumps(device_to_dict(request.device)))
         request = replace(request, options=replace(request.options, device=str(device)))

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from tvm_neuron import neff
 from tvm_neuron.cli.arrays import Arrays, read_npz, write_npz
 from tvm_neuron.cli.compiled import open_compiled
+from tvm_neuron.cli.output import written_aside
 from tvm_neuron.isa.dtypes import DTYPES
 
 NAME = "run"
@@ -30,7 +32,9 @@ def run(options: argparse.Namespace) -> None:
     compiled = open_compiled(options.file)
     inputs = read_npz(options.input)
     is_neff = isinstance(compiled, neff.Pipeline)
-    write_npz(options.output, _run_neff(compiled, inputs) if is_neff else _run_library(compiled, inputs))
+    outputs = _run_neff(compiled, inputs) if is_neff else _run_library(compiled, inputs)
+    with written_aside(Path(options.output)) as made:
+        write_npz(made, outputs)
 
 
 def _run_neff(compiled: neff.Pipeline, inputs: Mapping[str, Any]) -> Arrays:

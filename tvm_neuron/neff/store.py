@@ -1,6 +1,7 @@
 """save and load: NEFF files."""
 
 import os
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def write_aside(path: str | Path, data: Iterable[bytes | memoryview]) -> None:
         NeffError: the file can't be written.
     """
     target = Path(path)
-    aside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    aside = target.with_name(f".neuron-cc-{os.getpid()}-{threading.get_ident()}.part")  # not longer than names may be
     try:
         with aside.open("wb") as file:
             file.writelines(data)

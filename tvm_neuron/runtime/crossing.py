@@ -6,7 +6,9 @@ from tvm_neuron import errors
 
 
 def register_errors() -> None:
-    """Make TVM know every class of the error tree by its name."""
+    """Make TVM know every class of the error tree by its name, and Ctrl-C: of that it makes an empty RuntimeError."""
     for name, cls in vars(errors).items():
-        if isinstance(cls, type) and issubclass(cls, errors.NeuronError):
+        is_ours = isinstance(cls, type) and issubclass(cls, errors.NeuronError)
+        if is_ours and name not in tvm_ffi.core.ERROR_NAME_TO_TYPE:  # InternalError is TVM's own
             tvm_ffi.register_error(name, cls)
+    tvm_ffi.register_error(KeyboardInterrupt)

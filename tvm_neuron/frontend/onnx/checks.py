@@ -50,8 +50,8 @@ def load_model(model: onnx.ModelProto | str | os.PathLike[str]) -> tuple[onnx.Mo
     if isinstance(model, onnx.ModelProto):
         return model, {}
     path = Path(model)
-    if not path.is_file():
-        raise ModelError(f"{path}: {'a folder, not an ONNX file' if path.is_dir() else 'no such file'}")
+    if not os.path.isfile(path):  # which also knows that a name may be too long
+        raise ModelError(f"{path}: {'a folder, not an ONNX file' if os.path.isdir(path) else 'no such file'}")
     try:
         loaded, stored = read_model_file(path)
     except DecodeError as error:

@@ -1,6 +1,7 @@
 """model_files: the files that a model consists of: its own, and those that hold tensors outside of it."""
 
 import mmap
+from os.path import isfile  # which also knows that a name may be too long, unlike that of `Path`
 from pathlib import Path
 
 import onnx
@@ -12,7 +13,7 @@ _KEY = b"location"  # under which a tensor names the file that holds it; text in
 
 def model_files(path: Path) -> list[Path]:
     """`path` and what its tensors name; just `path` if it is no model. Only models that name any are parsed."""
-    if not path.is_file() or not path.stat().st_size:
+    if not isfile(path) or not path.stat().st_size:
         return [path]
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         if content.find(_KEY) < 0:

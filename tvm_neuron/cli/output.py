@@ -1,0 +1,49 @@
+"""written_aside: an output that is there as a whole or not at all, and not after Ctrl-C."""
+
+import os
+from argparse import ArgumentTypeError
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from tvm_neuron.cli.interrupt import temporary_folder, too_late
+from tvm_neuron.errors import NeffError
+
+_SHOWN = 60
+
+
+def check_path(text: str) -> None:
+    """Raises ArgumentTypeError unless a file can have this path."""
+    path = Path(text)
+    name = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    try:
+        if not path.absolute().parent.is_dir():
+            raise ArgumentTypeError(f"there is no folder '{path.parent}'")
+        if path.is_dir():
+            raise ArgumentTypeError(f"'{name}' is a folder")
+    except OSError as error:
+        raise ArgumentTypeError(f"'{name}' can't be a file: {error.strerror}") from error
+
+
+@contextmanager
+def written_aside(output: Path) -> Iterator[Path]:
+    """Gives the path of a file to write, which takes the place of `output` when the block has ended.
+
+    Raises:
+        NeffError: it can't be written there.
+    """
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(temporary_folder(output.absolute().parent, ".neuron-cc-"))
+        except OSError as error:
+            raise NeffError(f"'{output}' can't be written: {error.strerror}") from error
+        made = folder / output.name
+        try:
+            yield made
+        except NeffError as error:
+            raise NeffError(str(error).replace(str(made), str(output))) from error
+        too_late()
+        try:
+            os.replace(made, output)
+        except OSError as error:
+            raise NeffError(f"'{output}' can't be written: {error.strerror}") from error
