@@ -41,6 +41,7 @@ from tvm_neuron.codegen.passes.pieces import cut_pieces
 from tvm_neuron.codegen.passes.reductions import split_reductions
 from tvm_neuron.codegen.passes.row_values import subtract_as_add
 from tvm_neuron.codegen.passes.separate_parts import separate_parts
+from tvm_neuron.codegen.passes.skip_padding import skip_padding
 from tvm_neuron.codegen.passes.windows import split_windows
 from tvm_neuron.codegen.precision import DEFAULT, Precisions
 from tvm_neuron.codegen.tuning import USUAL, Tuning
@@ -81,6 +82,7 @@ def make_kernels(
     write_moves_through(graph)
     sum_through_padding(graph)
     pad_in_order(graph)
+    skip_padding(graph, device)
     split_windows(graph)
     split_batches(graph, device)
     partition_of = lay_out(graph, lay_in_rows(graph, device))

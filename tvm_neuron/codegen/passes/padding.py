@@ -20,7 +20,7 @@ def sum_through_padding(graph: Graph) -> None:
     The sum becomes one of products with a 0/1 mask: LRN's window over channels, which no engine can pad in place.
     """
     for tensor in list(graph.tensors()):
-        parts = _padded_move(graph, tensor, fill=0.0)
+        parts = padded_move(graph, tensor, fill=0.0)
         readers = graph.readers(tensor)
         if parts is None or not readers or tensor.kind == "output":
             continue
@@ -36,7 +36,7 @@ def sum_through_padding(graph: Graph) -> None:
             graph.replace(writer)
 
 
-def _padded_move(graph: Graph, tensor: Tensor, fill: float | None) -> Block | None:
+def padded_move(graph: Graph, tensor: Tensor, fill: float | None) -> Block | None:
     """The move into the middle of a tensor whose other parts are all filled with one number (`fill`, if given)."""
     writers = graph.writers(tensor)
     moves = [block for block in writers if moved_load(block) is not None]
@@ -77,7 +77,7 @@ def _skip_padding(reader: Block, move: Block, source: Load) -> Block | None:
 def pad_in_order(graph: Graph) -> None:
     """A tensor padded after its channels were permuted is padded unpermuted; its readers (contractions) permute."""
     for tensor in list(graph.tensors()):
-        move = _padded_move(graph, tensor, fill=None)
+        move = padded_move(graph, tensor, fill=None)
         if move is None or not all(is_constant_contraction(reader) for reader in graph.readers(tensor)):
             continue
         load = moved_load(move)
