@@ -2,6 +2,7 @@
 
 import zipfile
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.onnx_models import make_model
 from tvm_neuron import relay
 from tvm_neuron.bundle import IoConfig, Request
 from tvm_neuron.bundle.archive import read_bundle, write_bundle
 from tvm_neuron.bundle.weights import with_random_weights, without_weights
+from tvm_neuron.codegen import function
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.hw import load_device
 
@@ -287,3 +290,33 @@ def test_what_this_version_of_onnx_does_not_know_is_left_out() -> None:
     model.ParseFromString(b"\xfa\x7f\x10" + TEXT)  # field 2047: 16 bytes
     assert holds_secrets(model.SerializeToString())
     assert not holds_secrets(without_weights(model, ()).SerializeToString())
+
+
+@pytest.mark.filterwarnings("ignore::tvm_neuron.errors.NeuronWarning")
+@pytest.mark.parametrize("place", ["compile_function", "can_schedule"])
+def test_nor_are_they_in_what_a_build_from_python_leaves(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> bytes:
+        raise KeyError("a table")
+
+    monkeypatch.setenv("NEURON_CC_BUNDLES", str(tmp_path))
+    monkeypatch.setattr(function, place, fail)
+    shapes: dict[str, tuple[int, ...]] = {"scale": (), "bias": (8,), "w": (8, 8)}
+    weights = {name: secret(np.float32, shape) for name, shape in shapes.items()}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["product"]),
+        helper.make_node("Add", ["product", "bias"], ["sum"]),
+        helper.make_node("Mul", ["sum", "scale"], ["y"]),
+    ]
+    mod, params = relay.frontend.from_onnx(make_model(nodes, {"x": [4, 8]}, ["y"], weights))
+    relay.build(mod, params=params)
+    bundles = list(tmp_path.iterdir())
+    assert bundles
+    scale = float(weights["scale"])
+    told = (repr(scale), f"{scale:.17g}", str(int(scale)), sha256(weights["scale"].tobytes()).hexdigest())
+    for path in bundles:
+        with zipfile.ZipFile(path) as bundle:
+            data = b"".join(map(bundle.read, bundle.namelist()))
+        assert not holds_secrets(data)
+        assert not any(text.encode() in data for text in told)

@@ -181,6 +181,15 @@ def test_not_an_onnx_file(cli: Cli, tmp_path: Path, content: bytes | None) -> No
     assert told.count("\n") == 1
 
 
+def test_names_in_a_model_do_not_steer_the_terminal(cli: Cli, tmp_path: Path) -> None:
+    model = make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": [2]}, ["y"])
+    model.graph.node[0].op_type = "Rel\x1b[2Ju\r"
+    onnx.save(model, tmp_path / "net.onnx")
+    code, _, told = cli("compile", tmp_path / "net.onnx", "--output", tmp_path / "net.neff", "--verbose", "error")
+    assert code == 1
+    assert "operators that can't be imported: Rel?[2Ju?. No converter knows them" in told
+
+
 @pytest.mark.parametrize(
     ("output", "message"),
     [

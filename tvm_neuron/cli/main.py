@@ -60,9 +60,14 @@ def _failed(options: argparse.Namespace, error: Exception) -> int:
         return 0
     made_here = options.command == compile_command.NAME and isinstance(error, ProgramError)
     if isinstance(error, NeuronError) and not isinstance(error, InternalError) and not made_here:
-        print(f"neuron-cc {options.command}: error {error.code}: {error}", file=sys.stderr)
+        print(f"neuron-cc {options.command}: error {error.code}: {_shown(error)}", file=sys.stderr)
         return 1
     return _internal(options, error)
+
+
+def _shown(error: NeuronError) -> str:
+    """Its message; names in it are those of a file, which must not steer the terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in str(error))
 
 
 def _internal(options: argparse.Namespace, error: Exception) -> int:

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 import traceback
 import zipfile
 from hashlib import sha256
@@ -14,17 +15,21 @@ from tvm_neuron import neff
 from tvm_neuron.errors import InternalError
 
 FOLDER_VARIABLE = "NEURON_CC_BUNDLES"
+# A number, or a hash that it can be guessed from.
+_NUMBER = re.compile(r"(?<=R\.const\()[^,)]+|(?<=constant )[0-9a-f]{64}")
 
 
 def write_bundle(error: InternalError) -> str:
     """Writes `CODE-HASH.zip` into $NEURON_CC_BUNDLES, else $XDG_STATE_HOME/tvm_neuron/bundles; gives its path.
 
-    It holds the traceback, the versions of everything, and the text of the part of the model. The same is written once.
+    It holds the traceback, the versions of everything, and the text of the part of the model, in which a question mark
+    stands for constants of one number, as weights can be; others are not in it. The same is written once.
 
     Raises:
         OSError, NeffError: it can't be written there.
     """
-    files = {"traceback.txt": "".join(traceback.format_exception(error)), "part.txt": error.part, "facts.json": facts()}
+    part = _NUMBER.sub("?", error.part)
+    files = {"traceback.txt": "".join(traceback.format_exception(error)), "part.txt": part, "facts.json": facts()}
     folder = _folder()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f"{error.code}-{sha256(json.dumps(files).encode()).hexdigest()[:16]}.zip"
