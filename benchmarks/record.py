@@ -34,4 +34,4 @@ def save(file: Path, commit: str, facts: Mapping[str, str], rows: Sequence[Row])
     """Writes all rows."""
     file.parent.mkdir(parents=True, exist_ok=True)
     told = {"commit": commit, "date": time.strftime("%Y-%m-%d"), "machine": facts}
-    file.write_text(json.dumps(told | {"rows": [row.to_json() for row in rows]}, indent=1))
+    file.write_text(json.dumps(told | {"rows": [row.to_dict() for row in rows]}, indent=1))

@@ -95,14 +95,14 @@ class Row:
         middle = statistics.median(runs)
         return (max(runs) - min(runs)) / middle if self.earlier and middle else None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, with what follows from them."""
         derived = ("ours", "theirs", "ratio", "best_ratio", "is_met", "spread")
         return asdict(self) | {name: getattr(self, name) for name in derived}
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
-        """What `to_json` gave."""
+        """What `to_dict` gave."""
         bar = value["bar"] and Bar(value["bar"]["limit"], value["bar"]["is_ratio"], Kind(value["bar"]["kind"]))
         texts = {name: value[name] for name in ("what", "unit", "peer", "group")}
         numbers = {name: tuple(value[name]) for name in ("samples", "peer_samples", "earlier")}

@@ -157,6 +157,10 @@ class DefectWarning(NeuronWarning):
     """A defect of the compiler: the operators at fault run on the CPU instead."""
 
 
+class InputWarning(NeuronWarning):
+    """Numbers of an input change by being converted to the dtype that the model takes."""
+
+
 class PlacementWarning(NeuronWarning):
     """Nothing, or little of the work of a model, runs on the NeuronCore."""
 

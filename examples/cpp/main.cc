@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <string>
@@ -57,7 +58,8 @@ ffi::Function Find(const ffi::Module& module, const char* name) {
 
 // What relay.build makes has a factory for Python around the virtual machine's module; tvm.compile makes that alone.
 ffi::Module LoadMachine(const char* path) {
-  ffi::Module library = ffi::Module::LoadFromFile(path);
+  // a name without a slash would be looked for among the system's libraries
+  ffi::Module library = ffi::Module::LoadFromFile(std::filesystem::absolute(path).string());
   if (!library->GetFunction("vm_load_executable")) library = library->imports()[0].cast<ffi::Module>();
   ffi::Module machine = Find(library, "vm_load_executable")().cast<ffi::Module>();
   Find(machine, "vm_initialization")(static_cast<int>(kDLCPU), 0, kPooledAllocator);

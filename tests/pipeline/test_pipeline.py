@@ -178,7 +178,7 @@ def test_the_report_of_a_pipeline() -> None:
     assert report.latency_us == pytest.approx(use.latency_us)
     assert report.interval_us == pytest.approx(use.interval_us)
     assert one.interval_us == one.latency_us
-    (said,) = json.loads(json.dumps(report.to_json()))["pipelines"]
+    (said,) = json.loads(report.to_json())["pipelines"]
     assert (said["cores"], said["is_cached"]) == (6, True)
     assert said["inputs_per_second"] == pytest.approx(1e6 / report.interval_us)
     assert len(said["stages"]) == len(use.stages)

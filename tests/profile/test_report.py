@@ -57,7 +57,8 @@ def test_nothing_on_the_neuroncore() -> None:
 
 def test_to_json_holds_everything() -> None:
     report = make_report(add_relu().placement, [Pipeline.of(add_relu())])
-    raw = json.loads(json.dumps(report.to_json()))
+    raw = json.loads(report.to_json())
+    assert raw == json.loads(json.dumps(report.to_dict()))
     assert set(raw) == {field.name for field in fields(Report)}
     assert raw["placement"][0] == {"name": "sum/add", "op": "Add", "where": "neuroncore", "reason": ""}
     assert raw["layers"][1]["op"] == "Relu"

@@ -64,7 +64,7 @@ def test_inputs_by_index_keyword_and_as_tensor(module: graph_executor.GraphModul
         (lambda m: m.run(z=X), "input 'z' is not one of the model's; it takes 'x'"),
         (lambda m: m.set_input(1, X), "input 1 is not one of the model's; it takes 'x'"),
         (lambda m: m.set_input("x", X[:, :2]), r"input 'x' has shape \[1, 2, 8, 8\]; the model takes \[1, 3, 8, 8\]"),
-        (lambda m: m.set_input("x", X.astype("float64")), "input 'x' is float64; the model takes float32"),
+        (lambda m: m.set_input("x", X.astype("complex64")), "input 'x' is complex64; the model takes float32: convert"),
         (lambda m: m.set_input("x"), "no value is given for input 'x'"),
         (lambda m: m.get_input("x"), "input 'x' was not set"),
         (lambda m: m.get_output(0), "there are no outputs before the first run"),

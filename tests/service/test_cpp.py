@@ -36,6 +36,12 @@ def test_the_same_bytes_as_in_python(program: Path, library: Path, tmp_path: Pat
     executor = relay.graph_executor.GraphModule(tvm.runtime.load_module(str(library))["default"](tvm.cpu()))
     executor.run(x=x)
     assert (tmp_path / "y.bin").read_bytes() == executor.get_output(0).numpy().tobytes()
+    (tmp_path / "y.bin").unlink()
+    shutil.copy(library, tmp_path / "model.so")
+    names = ["model.so", "x.bin", "y.bin", "4", "64"]
+    done = subprocess.run([str(program), *names], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "y.bin").read_bytes() == executor.get_output(0).numpy().tobytes()
     failed = subprocess.run([str(program), *files, "5", "64"], capture_output=True, text=True, check=False)
     assert failed.returncode == 1
     assert "does not hold 1280 bytes" in failed.stderr

@@ -174,7 +174,7 @@ def make(
     with writing:
         found = report(library)
         more = [f"\n  bucket {n}: {report(library, n).headline()}" for n in range(1, len(request.inputs))]
-    return {"headline": found.headline() + "".join(more), "report": found.to_json()}
+    return {"headline": found.headline() + "".join(more), "report": found.to_dict()}
 
 
 def write_bundle(options: argparse.Namespace, error: Exception) -> str:

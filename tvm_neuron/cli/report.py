@@ -1,7 +1,6 @@
 """neuron-cc report: where a compiled file's operators run, how long it takes, and where the time goes."""
 
 import argparse
-import json
 
 from rich.console import Console
 
@@ -43,6 +42,6 @@ def run(options: argparse.Namespace) -> None:
     if options.timeline:
         neff.write_aside(options.timeline, [timeline(compiled.cores[0]).encode()])
     if options.json:
-        print(json.dumps(result.to_json(), indent=2))
+        print(result.to_json())
     else:
         Console().print(render(result, options.top))

@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> None:
             for depth in options.queue_depth or [None]:
                 rows.append((file, throughput(library, cores, depth, options.host_us)))
     if options.json:
-        print(json.dumps([{"file": file} | row.to_json() for file, row in rows], indent=2))
+        print(json.dumps([{"file": file} | row.to_dict() for file, row in rows], indent=2))
         return
     table = Table("file", "batch", "cores", "under way", "requests/s", "items/s", "latency us", "limited by")
     for file, row in rows:

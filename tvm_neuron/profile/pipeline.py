@@ -70,7 +70,7 @@ class PipelineUse:
         """Whether all weights stay in SBUF."""
         return not any(stage.streamed_bytes for stage in self.stages)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As plain values, with those that follow from others."""
         derived = ("cores", "inputs_per_second", "is_cached", "cores_for_all_weights")
         return asdict(self) | {name: getattr(self, name) for name in derived}

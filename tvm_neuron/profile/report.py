@@ -1,5 +1,6 @@
 """Report: all that is known of a compiled model's placement and cost, as a value."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -92,9 +93,13 @@ class Report:
     pipelines: tuple[PipelineUse, ...] = ()
     transfers: tuple[Transfer, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The report as dictionaries, lists and numbers."""
-        return asdict(self) | {"pipelines": [use.to_json() for use in self.pipelines]}
+        return asdict(self) | {"pipelines": [use.to_dict() for use in self.pipelines]}
+
+    def to_json(self) -> str:
+        """The report as text in JSON."""
+        return json.dumps(self.to_dict(), indent=2)
 
     def placed(self, where: str) -> tuple[Placement, ...]:
         """The operators at `where`: "neuroncore", "cpu" or "compile time"."""

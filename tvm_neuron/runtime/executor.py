@@ -13,6 +13,7 @@ from tvm_neuron.runtime import shared
 from tvm_neuron.runtime.batches import rows_of
 from tvm_neuron.runtime.bucket import Bucket, for_rows
 from tvm_neuron.runtime.contents import Library, virtual_machines, weights_of
+from tvm_neuron.runtime.converted import converted
 from tvm_neuron.runtime.tensors import as_numpy, widened
 from tvm_neuron.runtime.transfers import Moved, counting
 from tvm_neuron.runtime.turns import Turns
@@ -26,6 +27,9 @@ class Executor:
 
     A library built with `dynamic_batch` takes any number of rows, the same for every input. One with several buckets
     takes the shapes of each; what differs between them is -1 in `inputs` and `outputs`.
+
+    Arrays of numbers are converted to the input's dtype, as TVM's own executors do; where that changes values, an
+    InputWarning says so.
 
     `moved` says what the last run moved between the host and NeuronCores.
 
@@ -122,7 +126,7 @@ class Executor:
         array = as_numpy(value) if isinstance(value, tvm.runtime.Tensor) else np.asarray(value)
         if not is_array:  # numbers and lists have no dtype of their own
             array = array.astype(info.dtype)
-        array = widened(array)
+        array = converted(info, widened(array))
         if any(bucket.takes(info.name, array.shape) for bucket in self._buckets):
             info = replace(info, shape=array.shape)
         check_inputs([info], {info.name: array})

@@ -30,7 +30,7 @@ class Throughput:
     latency_us: float
     bound: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As plain values."""
         return asdict(self)
 
