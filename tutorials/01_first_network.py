@@ -1,7 +1,7 @@
 """A first network: from ONNX to instructions, what they cost, and what happens when one of them is changed.
 
-Run it with `python tutorials/01_first_network.py`; it takes a few seconds. For the comparison it needs onnxruntime, which
-`pip install onnxruntime` or this project's extra `dev` brings.
+Run it with `python tutorials/01_first_network.py`; it takes a few seconds. For the comparison it needs onnxruntime
+(`pip install onnxruntime`; this project's extra `dev` has it).
 """
 
 import json
