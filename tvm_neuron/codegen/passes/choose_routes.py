@@ -25,7 +25,7 @@ def choose_routes(graph: Graph, partition_of: dict[Tensor, int], rules: Sequence
     routes = _Routes(partition_of, rules, device)
     for block in graph.blocks:
         load = moved_load(block)
-        if load is not None and load.tensor.kind == "temp":
+        if load is not None and load.tensor.kind in ("temp", "output"):
             graph.replace(block, *routes.best(block, load))
     for copy in set(routes.copies.values()) - routes.made:
         del partition_of[copy]

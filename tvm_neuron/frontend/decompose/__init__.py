@@ -2,7 +2,7 @@
 
 from tvm import relax
 
-from tvm_neuron.frontend.decompose import cumulative, extremes, inference, ranking
+from tvm_neuron.frontend.decompose import cumulative, extremes, inference, ranking, scattering
 from tvm_neuron.frontend.decompose.emitter import Emitter, Expansion
 from tvm_neuron.frontend.origin import with_blocks
 
@@ -11,6 +11,7 @@ _EXPANSIONS: dict[str, Expansion] = {
     **cumulative.EXPANSIONS,
     **extremes.EXPANSIONS,
     **ranking.EXPANSIONS,
+    **scattering.EXPANSIONS,
 }
 
 

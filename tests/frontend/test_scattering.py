@@ -1,0 +1,65 @@
+"""One update along a dimension at a place known at run time: wholly on the NeuronCore, exact, and checked."""
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+import tvm_neuron
+from tests.onnx_models import make_model
+from tvm_neuron import relay
+from tvm_neuron.errors import PositionError
+
+SHAPE = (2, 3, 16, 32)
+INTEGERS = TensorProto.INT64
+
+
+def run(op: str, attrs: dict[str, int], chip: str, **inputs: np.ndarray) -> set[str]:
+    """Which operators run on the CPU; the result is compared with onnxruntime's, in float32 without products."""
+    node = helper.make_node(op, ["x", "i", "u"], ["y"], name="written", **attrs)
+    model = make_model([node], {name: each.shape for name, each in inputs.items()}, ["y"], dtypes={"i": INTEGERS})
+    mod, params = relay.frontend.from_onnx(model)
+    options = tvm_neuron.BuildOptions(fp32_cast="none", minimum_segment_size=1)
+    library = relay.build(mod, target=f"neuron/{chip}", params=params, options=options)
+    executor = relay.graph_executor.GraphModule(library["default"](tvm_neuron.device()))
+    executor.run(**inputs)
+    expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, inputs)[0]
+    np.testing.assert_array_equal(executor.get_output(0).numpy(), expected)
+    return {row.op for row in tvm_neuron.report(library).placed("cpu")}
+
+
+def data(*shape: int) -> np.ndarray:
+    x = np.random.default_rng([*shape]).standard_normal(shape, np.float32)
+    x[..., 0] = np.inf  # what is chosen between is neither added nor multiplied
+    return x
+
+
+@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+@pytest.mark.parametrize("places", [[[15]], [[-1]], [[0, 2]], [[1, -3, 7, 31]]], ids=str)
+def test_scatter_nd(places: list[list[int]], chip: str) -> None:
+    depth = len(places[0])
+    x = data(*SHAPE) if depth > 1 else data(16, *SHAPE)
+    on_cpu = run("ScatterND", {}, chip, x=x, i=np.int64(places), u=data(1, *x.shape[depth:], 1)[..., 0])
+    assert on_cpu == (set() if chip == "inf2" else {"ScatterND"})  # a table on inf1 has no computed addresses
+
+
+@pytest.mark.parametrize("axis", [0, 2, -1])
+def test_scatter_elements(axis: int) -> None:
+    extents = [1 if d == axis % 4 else size for d, size in enumerate(SHAPE)]
+    low, high = -SHAPE[axis], SHAPE[axis]
+    i = np.random.default_rng(axis + 1).integers(low, high, extents)
+    assert run("ScatterElements", {"axis": axis}, "inf2", x=data(*SHAPE), i=i, u=data(*extents)) == set()
+
+
+@pytest.mark.parametrize("place", [16, -17])
+def test_a_place_outside_is_an_error_that_names_the_operator(place: int) -> None:
+    with pytest.raises(PositionError, match=r"written.*16"):
+        run("ScatterND", {}, "inf2", x=data(16, 4), i=np.int64([[place]]), u=data(1, 4))
+
+
+def test_forms_that_stay_as_they_are() -> None:
+    """Several updates, of which the last of a place counts, and those that are added up."""
+    i = np.int64([[3], [3], [-16]])
+    assert run("ScatterND", {}, "inf2", x=data(16, 4), i=i, u=data(3, 4)) == {"ScatterND"}
+    model_x = np.abs(data(16, 4)[:, 1:])
+    assert run("ScatterND", {"reduction": "add"}, "inf2", x=model_x, i=i[:1], u=model_x[:1]) == {"ScatterND"}
