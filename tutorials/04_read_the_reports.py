@@ -131,7 +131,7 @@ assert sum(row.bytes for row in split.transfers) > 4 * sum(row.bytes for row in 
 
 mod, params = relay.frontend.from_onnx(block(256))
 (data,) = neffs(relay.build(mod, params=params)).values()
-events = json.loads(timeline(neff.read(data)))["traceEvents"]
+events = json.loads(timeline(neff.read_pipeline(data)))["traceEvents"]
 (folder / "block.json").write_text(json.dumps(events))
 work = [event for event in events if event["ph"] == "X"]
 print(f"{len(work)} instructions on {len({event['tid'] for event in work})} queues")

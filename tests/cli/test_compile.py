@@ -227,3 +227,20 @@ def test_other_names_that_are_too_long(cli: Cli, onnx_file: Path, neff_file: Pat
         code, _, told = cli(*words, *(["--verbose", "error"] if words[0] == "compile" else []))
         assert code == (0 if "--cache" in words else 1)
         assert re.match(r"(neuron-cc \w+: error NCC\d{3}: .*\n)?$", told), (words, told)
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("net.pt", "torch.onnx.export("),
+        ("net.TFLITE", "python -m tf2onnx.convert --tflite FILE.tflite --output model.onnx"),
+        ("net.mlir", "export it from the framework that it came from"),
+        ("net.keras", "python -m tf2onnx.convert --keras FILE"),
+    ],
+)
+@pytest.mark.parametrize("command", ["compile", "check-model"])
+def test_files_of_other_formats(cli: Cli, command: str, name: str, advice: str) -> None:
+    code, said, told = cli(command, name)
+    assert (code, said) == (1, "")
+    start = f"neuron-cc {command}: error NCC300: {name}: models are read as ONNX. Convert it: {advice}"
+    assert told.splitlines()[-1].startswith(start)

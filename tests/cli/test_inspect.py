@@ -11,12 +11,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tvm
+from onnx import helper
 
 from tests.cli.conftest import Cli
 from tests.neff.samples import reseal
-from tvm_neuron import neff
+from tests.onnx_models import make_model
+from tvm_neuron import BuildOptions, neff, relay
 from tvm_neuron.isa import Instruction, Wait, affine
 from tvm_neuron.program import parse_program
+from tvm_neuron.runtime import neffs
 
 Golden = Callable[[str, str], None]
 
@@ -106,11 +110,59 @@ def test_report(cli: Cli, neff_file: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["info", "disassemble"])
-def test_a_library_where_a_neff_belongs(cli: Cli, tmp_path: Path, command: str) -> None:
+def test_a_damaged_library(cli: Cli, tmp_path: Path, command: str) -> None:
     path = tmp_path / "lib.so"
     path.write_bytes(b"\x7fELF and more")
-    message = f"'{path}' is a library, this command takes a .neff; `neuron-cc report` takes both"
+    message = f"'{path}' is a truncated library: 13 bytes instead of 64"
     assert cli(command, path) == (1, "", f"neuron-cc {command}: error NCC600: {message}\n")
+
+
+@pytest.fixture
+def two_programs(tmp_path: Path) -> Path:
+    """A library of two products, and between them an operator on the CPU."""
+    weights = {"w": np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"], "first"),
+        helper.make_node("Elu", ["a"], ["b"], "between"),
+        helper.make_node("MatMul", ["b", "w"], ["y"], "second"),
+    ]
+    mod, params = relay.frontend.from_onnx(make_model(nodes, {"x": [4, 64]}, ["y"], weights))
+    library = relay.build(mod, params=params, options=BuildOptions(on_cpu=("between",), minimum_segment_size=1))
+    library.export_library(tmp_path / "two.so")
+    return tmp_path / "two.so"
+
+
+def test_a_library(cli: Cli, two_programs: Path, tmp_path: Path) -> None:
+    code, said, _ = cli("info", two_programs)
+    assert code == 0
+    for line in ("device:           neuron/inf1", "input:            x 4x64 float32", "operators:        2 neuroncore"):
+        assert f"{line}\n" in said
+    assert re.search(r"^program: +neuron_1, 1 core, [\d,]+ bytes$", said, re.MULTILINE)
+    facts = json.loads(cli("info", two_programs, "--json")[1])
+    assert list(facts["programs"]) == ["neuron_0", "neuron_1"]
+    assert [facts["order"][0], facts["order"][-1]] == ["neuron_0", "neuron_1"]
+    (alone,) = (data for name, data in neffs(tvm.runtime.load_module(str(two_programs))).items() if name == "neuron_1")
+    (tmp_path / "one.neff").write_bytes(alone)
+    for command in ("info", "disassemble"):
+        code, said, _ = cli(command, two_programs, "--program", "neuron_1")
+        assert (code, said) == (0, cli(command, tmp_path / "one.neff")[1])
+    words = ("--timeline", tmp_path / "t.json")
+    assert cli("report", two_programs, *words, "--program", "neuron_1")[0] == 0
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    assert {event["name"] for event in events if event["ph"] == "X"} == {"second"}
+
+
+def test_which_program(cli: Cli, two_programs: Path, neff_file: Path, tmp_path: Path) -> None:
+    several = f"'{two_programs}' has several programs: choose one with --program: neuron_0, neuron_1\n"
+    for words in (("disassemble",), ("report", "--timeline", tmp_path / "t.json")):
+        code, _, told = cli(words[0], two_programs, *words[1:])
+        assert (code, told) == (1, f"neuron-cc {words[0]}: error NCC600: {several}")
+    _, _, told = cli("info", two_programs, "--program", "neuron_7")
+    assert "has no program 'neuron_7': choose one with --program: neuron_0, neuron_1" in told
+    assert "is one program: leave --program and --bucket out" in cli("info", neff_file, "--program", "x")[2]
+    assert "the library has no bucket 3" in cli("disassemble", two_programs, "--bucket", 3)[2]
+    assert "--program chooses the program for --timeline" in cli("report", two_programs, "--program", "neuron_0")[2]
+    assert not (tmp_path / "t.json").exists()
 
 
 @pytest.mark.parametrize("command", ["info", "disassemble", "report"])

@@ -3,7 +3,9 @@
 import contextlib
 import io
 import json
+import math
 import re
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,7 +32,7 @@ from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.neff import Pipeline
 from tvm_neuron.neff.container import pack, unpack
 from tvm_neuron.neff.tables import decode_json, encode_json
-from tvm_neuron.profile import make_report
+from tvm_neuron.profile import make_report, timeline
 from tvm_neuron.profile.tables import render
 from tvm_neuron.program.program import walk
 from tvm_neuron.sim import Cores
@@ -254,5 +256,25 @@ def test_on_the_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) 
     assert "neuron_0.1" in capsys.readouterr().out  # the second program, which has the cores 1 and 2
     assert main(["info", str(out), "--core", "3"]) == 1
     assert "has no core 3: its cores are 0 to 2" in capsys.readouterr().err
-    assert main(["report", str(out), "--timeline", str(tmp_path / "t.json")]) == 1
-    assert "--timeline takes a .neff of one core" in capsys.readouterr().err
+    assert main(["report", str(out), "--timeline", str(tmp_path / "t.json")]) == 0
+    assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+
+
+def test_the_timeline_of_a_pipeline() -> None:
+    """One input through all programs: its latency is the report's, and no program begins before its inputs come."""
+    pipeline = compiled(small_network(channels=64), "neuron/inf1", 6)
+    (use,) = make_report((), [pipeline]).pipelines
+    rows = json.loads(timeline(pipeline))["traceEvents"]
+    names = {row["pid"]: row["args"]["name"] for row in rows if row["name"] == "process_name"}
+    assert list(names.values()) == [*(f"core {s.core + s.replicas - 1}" for s in use.stages), "links"]
+    spans: dict[str, tuple[float, float]] = {}
+    for row in rows:
+        if row["ph"] == "X":
+            low, high = spans.get(names[row["pid"]], (math.inf, 0.0))
+            spans[names[row["pid"]]] = (min(low, row["ts"]), max(high, row["ts"] + row["dur"]))
+    assert max(high for _, high in spans.values()) == pytest.approx(use.latency_us)
+    low, high = spans.pop("links")
+    assert high - low == pytest.approx(use.link_us)  # there is one, from the first chip to the second
+    stages = list(spans.values())
+    assert all(here[1] <= there[0] + 1e-6 for here, there in pairwise(stages))
+    assert sum(here[1] <= low + 1e-6 and high <= there[0] + 1e-6 for here, there in pairwise(stages)) == 1

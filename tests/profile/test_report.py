@@ -105,7 +105,7 @@ def text(report: Report, top: int = 10) -> str:
 
 
 def test_timeline() -> None:
-    events = json.loads(timeline(add_relu()))["traceEvents"]
+    events = json.loads(timeline(Pipeline.of(add_relu())))["traceEvents"]
     runs = [event for event in events if event["ph"] == "X"]
     assert [event["name"] for event in runs].count("sum/add") == 4
     assert {event["cat"] for event in runs} == {"dma_copy", "tensor_tensor", "activation"}
@@ -114,4 +114,4 @@ def test_timeline() -> None:
 def test_a_timeline_too_large_to_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(timeline.__globals__, "MAX_EVENTS", 5)
     with pytest.raises(ProgramError, match="a timeline of 6 instructions is too large; at most 5 can be shown"):
-        timeline(add_relu())
+        timeline(Pipeline.of(add_relu()))

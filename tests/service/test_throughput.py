@@ -16,6 +16,7 @@ from tvm_neuron import relay
 from tvm_neuron.build import BuildOptions
 from tvm_neuron.errors import OptionError
 from tvm_neuron.hw import load_device
+from tvm_neuron.runtime import neffs
 from tvm_neuron.runtime.throughput import Times, steady_state, throughput
 
 DEVICE = load_device("inf1")
@@ -99,6 +100,11 @@ def test_on_the_command_line(cli: Cli, library: Path) -> None:  # noqa: F811
     assert code == 0
     assert [(row["cores"], row["queue_depth"]) for row in json.loads(said)] == [(1, 4), (2, 4)]
     assert "limited" in cli("throughput", library)[1]
-    code, _, told = cli("throughput", Path(__file__).parents[1] / "golden" / "add_relu.neff")
-    assert code == 1
-    assert "is a .neff, this command takes a library" in told
+
+
+def test_of_a_program_alone(cli: Cli, library: Path, tmp_path: Path) -> None:  # noqa: F811
+    """The same as of the library that holds nothing else."""
+    (data,) = neffs(tvm.runtime.load_module(str(library))).values()
+    (tmp_path / "net.neff").write_bytes(data)
+    of_both = json.loads(cli("throughput", library, tmp_path / "net.neff", "--cores", 2, "--json")[1])
+    assert len({json.dumps({**row, "file": ""}) for row in of_both}) == 1

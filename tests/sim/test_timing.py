@@ -15,7 +15,7 @@ from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import Device, load_device
 from tvm_neuron.isa import Activation, DmaCopy, Matmul, TensorCopy, TensorTensor, Wait, affine
 from tvm_neuron.program import Loop, Program
-from tvm_neuron.sim import chrome_trace, time_program, trace_program
+from tvm_neuron.sim import Track, chrome_trace, time_program, trace_program
 
 DEVICE = load_device("inf1")  # PE and ACT at 1 GHz: one cycle is 1000 ps
 NS = 1000
@@ -167,7 +167,7 @@ def test_the_trace_has_every_instruction_once() -> None:
     body = program(load(), Loop(3, (MM, ACT)), store(256))
     events = trace_program(body, DEVICE)
     assert [event.mnemonic for event in events] == ["dma_copy", *["nc_matmul", "activation"] * 3, "dma_copy"]
-    rows = json.loads(chrome_trace(events))["traceEvents"]
+    rows = json.loads(chrome_trace([Track("core 0", 0, events)]))["traceEvents"]
     complete = [row for row in rows if row["ph"] == "X"]
     assert len(complete) == len(events)
     assert complete[1] == {

@@ -25,21 +25,58 @@ def open_compiled(path: str) -> Any:
     return _load_library(path)
 
 
+def is_library(path: str) -> bool:
+    """Whether it is a shared object, whatever is in it.
+
+    Raises:
+        NeffError: it can't be read.
+    """
+    return neff.read_file(path).startswith(_ELF)
+
+
+def add_program(parser: argparse.ArgumentParser) -> None:
+    """`--program` and `--bucket`, of the commands that take one program of a library."""
+    parser.add_argument("--program", metavar="NAME", help="which Neuron program of a library, where it has several")
+    parser.add_argument("--bucket", type=int, default=0, metavar="N", help="which of a library's buckets, 0: the least")
+
+
 def add_core(parser: argparse.ArgumentParser) -> None:
     """`--core`, of the commands that take the program of one core."""
     parser.add_argument("--core", type=int, default=0, metavar="N", help="which core of a pipeline, from 0 (0)")
 
 
-def read_core(options: argparse.Namespace) -> bytes:
-    """The NEFF of one core, for the commands that take nothing else.
+def read_program(options: argparse.Namespace) -> bytes:
+    """The NEFF in a file, or the one of a library's that the options choose.
 
     Raises:
-        NeffError: the file can't be read, is a library, or has no such core.
+        NeffError: the file can't be read, or it has no such program or several.
+        NeuronError: it has no such bucket.
     """
     data = neff.read_file(options.file)
-    if data.startswith(_ELF):
-        raise NeffError(f"'{options.file}' is a library, this command takes a .neff; `neuron-cc report` takes both")
-    files = neff.core_files(data)
+    if not data.startswith(_ELF):
+        if options.program or options.bucket:
+            raise NeffError(f"'{options.file}' is one program: leave --program and --bucket out")
+        return data
+    from tvm_neuron.runtime import neffs
+
+    _check_whole(options.file, data)
+    found = neffs(_load_library(options.file), options.bucket)
+    if not found:
+        raise NeffError(f"'{options.file}' has no Neuron program: all of it runs on the CPU")
+    chosen = options.program or (next(iter(found)) if len(found) == 1 else "")
+    if chosen not in found:
+        wrong = f"no program '{chosen}'" if chosen else "several programs"
+        raise NeffError(f"'{options.file}' has {wrong}: choose one with --program: {', '.join(found)}")
+    return found[chosen]
+
+
+def read_core(options: argparse.Namespace) -> bytes:
+    """The NEFF of one core of it.
+
+    Raises:
+        NeuronError: see `read_program`; there is no such core.
+    """
+    files = neff.core_files(read_program(options))
     if not 0 <= options.core < len(files):
         raise NeffError(f"'{options.file}' has no core {options.core}: its cores are 0 to {len(files) - 1}")
     core: bytes = files[options.core]

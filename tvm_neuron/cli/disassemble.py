@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from tvm_neuron import neff
-from tvm_neuron.cli.compiled import add_core, read_core
+from tvm_neuron.cli.compiled import add_core, add_program, read_core
 from tvm_neuron.cli.output import written_aside
 from tvm_neuron.program import print_program
 
@@ -13,7 +13,8 @@ NAME = "disassemble"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
-    parser.add_argument("file", metavar="FILE.neff")
+    parser.add_argument("file", metavar="FILE", help="a .neff, or a library (.so)")
+    add_program(parser)
     add_core(parser)
     parser.add_argument("--output", metavar="FILE.txt", help="write it into a file instead of printing it")
 

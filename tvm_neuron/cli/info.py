@@ -1,11 +1,16 @@
-"""neuron-cc info: versions, options, device, inputs, outputs and memory of a compiled file."""
+"""neuron-cc info: versions, options, device, inputs, outputs and memory of a compiled file.
+
+Example:
+  neuron-cc info model.so --program neuron_0
+"""
 
 import argparse
 import json
+from collections import Counter
 from typing import Any
 
 from tvm_neuron import neff
-from tvm_neuron.cli.compiled import add_core, read_core
+from tvm_neuron.cli.compiled import add_core, add_program, is_library, open_compiled, read_core
 from tvm_neuron.errors import NeffError
 
 NAME = "info"
@@ -13,7 +18,8 @@ NAME = "info"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
-    parser.add_argument("file", metavar="FILE.neff")
+    parser.add_argument("file", metavar="FILE", help="a .neff, or a library (.so)")
+    add_program(parser)
     add_core(parser)
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
@@ -22,11 +28,15 @@ def run(options: argparse.Namespace) -> None:
     """Prints what the file says about itself.
 
     Raises:
-        NeffError: it can't be read.
+        NeuronError: it can't be read, or has no such program.
     """
-    if facts := _foreign(neff.read_file(options.file)):
+    facts: dict[str, Any] | None
+    if is_library(options.file) and not options.program:
+        facts = _of_library(open_compiled(options.file), options.bucket)
+        lines = _library_lines(facts)
+    elif facts := _foreign(neff.read_file(options.file)):
         titles = ("NEFF version", "compiler version", "not read")
-        lines = [f"{title + ':':18}{text}" for title, text in zip(titles, facts.values(), strict=True)]
+        lines = _titled(list(zip(titles, facts.values(), strict=True)))
     else:
         data = read_core(options)
         facts = neff.describe(neff.read(data), neff.read_header(data))
@@ -49,15 +59,61 @@ def _foreign(file: bytes) -> dict[str, str] | None:
     return told if problem else None
 
 
+def _of_library(library: Any, bucket: int) -> dict[str, Any]:
+    """What a library says about itself, and which programs it has."""
+    from tvm_neuron.runtime import manifest, neffs
+
+    described = manifest(library, bucket)
+    programs = {
+        name: {"cores": len(neff.core_files(data)), "bytes": len(data)} for name, data in neffs(library, bucket).items()
+    }
+    return {
+        "compiler_version": described["compiler"].removeprefix("tvm_neuron "),
+        "options": described["options"],
+        "device": described["device"],
+        "inputs": described["inputs"],
+        "outputs": described["outputs"],
+        "placement": dict(Counter(row["where"] for row in described["placement"])),
+        "order": described["order"],
+        "programs": programs,
+    }
+
+
+def _library_lines(facts: dict[str, Any]) -> list[str]:
+    rows = [
+        ("compiler version", facts["compiler_version"]),
+        ("device", facts["device"]),
+        *_option_rows(facts),
+        *_tensor_rows(facts),
+        *(("operators", f"{count} {where}") for where, count in facts["placement"].items()),
+        *(
+            ("program", f"{name}, {row['cores']} {'core' if row['cores'] == 1 else 'cores'}, {row['bytes']:,} bytes")
+            for name, row in facts["programs"].items()
+        ),
+    ]
+    return _titled(rows)
+
+
+def _titled(rows: list[tuple[str, str]]) -> list[str]:
+    return [f"{title + ':':18}{text}" for title, text in rows]
+
+
+def _option_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    return [("option", f"{name} = {json.dumps(value)}") for name, value in sorted(facts["options"].items())]
+
+
+def _tensor_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(kind, _tensor(row)) for kind in ("input", "output") for row in facts[f"{kind}s"]]
+
+
 def _lines(facts: dict[str, Any]) -> list[str]:
     rows = [
         ("model", facts["name"]),
         ("NEFF version", facts["neff_version"]),
         ("compiler version", facts["compiler_version"]),
         ("device", facts["device"]["name"]),
-        *(("option", f"{name} = {json.dumps(value)}") for name, value in sorted(facts["options"].items())),
-        *(("input", _tensor(row)) for row in facts["inputs"]),
-        *(("output", _tensor(row)) for row in facts["outputs"]),
+        *_option_rows(facts),
+        *_tensor_rows(facts),
         *(("memory", f"{name} {size:,} bytes") for name, size in facts["memory_bytes"].items()),
         *(("operators", f"{count} {where}") for where, count in facts["placement"].items()),
         *(
@@ -65,7 +121,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
             for queue, count in facts["instructions"].items()
         ),
     ]
-    return [f"{title + ':':18}{text}" for title, text in rows]
+    return _titled(rows)
 
 
 def _tensor(row: dict[str, Any]) -> str:

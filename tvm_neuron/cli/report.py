@@ -1,11 +1,13 @@
 """neuron-cc report: where a compiled file's operators run, how long it takes, and where the time goes."""
 
 import argparse
+from pathlib import Path
 
 from rich.console import Console
 
 from tvm_neuron import neff
-from tvm_neuron.cli.compiled import open_compiled
+from tvm_neuron.cli.compiled import add_program, open_compiled, read_program
+from tvm_neuron.cli.output import written_aside
 from tvm_neuron.errors import NeffError, OptionError
 from tvm_neuron.profile import make_report, timeline
 from tvm_neuron.profile.tables import render
@@ -18,8 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a .neff, or a library (.so)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument("--top", type=int, default=10, metavar="N", help="layers to show, slowest first (10)")
-    parser.add_argument("--bucket", type=int, default=0, metavar="N", help="which of a library's buckets, 0: the least")
-    parser.add_argument("--timeline", metavar="T.json", help="also write a timeline for chrome://tracing (.neff only)")
+    parser.add_argument("--timeline", metavar="T.json", help="also write a timeline of a program for chrome://tracing")
+    add_program(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -37,10 +39,12 @@ def run(options: argparse.Namespace) -> None:
     if is_neff and options.bucket:
         raise NeffError(f"--bucket {options.bucket}: a .neff has one set of shapes; leave the option out")
     result = make_report(compiled.cores[0].placement, [compiled]) if is_neff else report(compiled, options.bucket)
-    if options.timeline and not (is_neff and len(compiled.cores) == 1):
-        raise NeffError("--timeline takes a .neff of one core: a library or a pipeline may hold several programs")
+    if options.program and not options.timeline:
+        raise OptionError("--program chooses the program for --timeline; the report is of all that the library does")
     if options.timeline:
-        neff.write_aside(options.timeline, [timeline(compiled.cores[0]).encode()])
+        text = timeline(neff.verified(neff.read_pipeline(read_program(options))))
+        with written_aside(Path(options.timeline)) as made:
+            neff.write_aside(made, [text.encode()])
     if options.json:
         print(result.to_json())
     else:

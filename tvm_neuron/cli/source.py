@@ -1,6 +1,7 @@
 """The model that a command reads: its arguments, and the import."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from tvm_neuron.bundle import IoConfig
@@ -14,6 +15,13 @@ _ELSEWHERE = {
     "XLA": "the framework that the HLO came from",
 }
 FRAMEWORKS = ("ONNX", *_ELSEWHERE)
+_TFLITE = "python -m tf2onnx.convert --tflite FILE.tflite --output model.onnx"
+_MLIR = "export it from the framework that it came from, not from its MLIR"
+_SUFFIXES = (
+    dict.fromkeys((".pt", ".pth", ".pt2", ".ckpt", ".safetensors"), _ELSEWHERE["PYTORCH"])
+    | {".tflite": _TFLITE, ".mlir": _MLIR, ".hlo": _ELSEWHERE["XLA"], ".params": _ELSEWHERE["MXNET"]}
+    | dict.fromkeys((".h5", ".keras"), "python -m tf2onnx.convert --keras FILE --output model.onnx")
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,13 +40,16 @@ def check_framework(options: argparse.Namespace) -> None:
     """Models are ONNX files.
 
     Raises:
-        OptionError: --framework says another; the message says how to convert the model.
+        OptionError: --framework, or the name of the file, says another; the message says how to convert the model.
     """
     if options.framework != "ONNX":
         raise OptionError(
             f"--framework {options.framework}: models are read as ONNX. Convert it: {_ELSEWHERE[options.framework]}; "
             "then give the .onnx file, without --framework"
         )
+    advice = _SUFFIXES.get(Path(options.model).suffix.lower())
+    if advice:
+        raise OptionError(f"{options.model}: models are read as ONNX. Convert it: {advice}; then give the .onnx file")
 
 
 def read_model(model: Any, inputs: IoConfig) -> tuple[Any, Any]:

@@ -11,16 +11,14 @@ import json
 from rich.console import Console
 from rich.table import Table
 
-from tvm_neuron import neff
 from tvm_neuron.cli.compiled import open_compiled
-from tvm_neuron.errors import NeffError
 
 NAME = "throughput"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
-    parser.add_argument("files", nargs="+", metavar="FILE.so", help="libraries, one for each batch size")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="libraries (.so) or .neff, one for each batch size")
     parser.add_argument("--cores", nargs="+", type=int, default=[None], metavar="N", help="numbers of cores (a copy's)")
     parser.add_argument(
         "--queue-depth", nargs="+", type=int, metavar="Q", help="requests that are always under way (twice the cores)"
@@ -33,18 +31,16 @@ def run(options: argparse.Namespace) -> None:
     """Prints a row for each file, number of cores and depth; nothing is run but the clock.
 
     Raises:
-        NeuronError: a file can't be read, or is no library; a number is below 1, or no multiple of a pipeline's cores.
+        NeuronError: a file can't be read; a number is below 1, or no multiple of a pipeline's cores.
     """
     from tvm_neuron.runtime.throughput import throughput
 
     rows = []
     for file in options.files:
-        library = open_compiled(file)
-        if isinstance(library, neff.Pipeline):
-            raise NeffError(f"'{file}' is a .neff, this command takes a library: compile with --output FILE.so")
+        compiled = open_compiled(file)
         for cores in options.cores:
             for depth in options.queue_depth or [None]:
-                rows.append((file, throughput(library, cores, depth, options.host_us)))
+                rows.append((file, throughput(compiled, cores, depth, options.host_us)))
     if options.json:
         print(json.dumps([{"file": file} | row.to_dict() for file, row in rows], indent=2))
         return

@@ -66,6 +66,11 @@ class Pipeline:
         """The number of the first core of each program."""
         return tuple(accumulate(self.replicas, initial=0))[:-1]
 
+    @property
+    def last_cores(self) -> tuple[int, ...]:
+        """That of the last."""
+        return tuple(end - 1 for end in accumulate(self.replicas))
+
 
 def pipeline_pieces(pipeline: Pipeline, compress: bool = False) -> list[bytes | memoryview]:
     """A file's bytes in pieces: the NEFF of a single core, or one that holds those of all.

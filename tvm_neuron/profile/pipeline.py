@@ -95,6 +95,28 @@ def pipeline_use(pipeline: Pipeline, timings: Sequence[Timing], instance: Instan
     )
 
 
+def way_of_an_input(
+    pipeline: Pipeline, taken_ps: Sequence[int], instance: Instance
+) -> tuple[list[int], list[tuple[int, int, int]]]:
+    """When each program begins, which take so long; and the links that are passed: chip, begin and end, all in ps.
+
+    Of cores that take inputs in turn it is the last, which is the farthest.
+    """
+    links = _links(pipeline, instance)
+    begins: list[int] = []
+    passed: list[tuple[int, int, int]] = []
+    now = chip = 0
+    for core, taken in zip(pipeline.last_cores, taken_ps, strict=True):
+        for link in range(chip, instance.chip_of(core)):
+            end = now + round(links.get(link, 0.0) * 1e6)
+            passed.append((link, now, end))
+            now = end
+        chip = instance.chip_of(core)
+        begins.append(now)
+        now += taken
+    return begins, passed
+
+
 def limits_us(replicas: Sequence[int], timings: Sequence[Timing], instance: Instance) -> dict[str, float]:
     """How often each core and each chip's DRAM could take an input, by name: the interval in microseconds.
 

@@ -7,11 +7,14 @@ one takes alone, the cores, the link, the DRAM that the cores of a chip share.
 The time of CPU parts is not modelled; it is what you measure and give as `host_us`.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from tvm_neuron.errors import OptionError
 from tvm_neuron.hw import Device, is_in_instance, load_device, load_instance
+from tvm_neuron.neff import Pipeline
+from tvm_neuron.profile import Report, make_report
 from tvm_neuron.runtime.contents import Library, manifest
 from tvm_neuron.runtime.report import report
 
@@ -36,18 +39,19 @@ class Throughput:
 
 
 def throughput(
-    library: Library, cores: int | None = None, queue_depth: int | None = None, host_us: float = 0.0
+    library: Library | Pipeline, cores: int | None = None, queue_depth: int | None = None, host_us: float = 0.0
 ) -> Throughput:
     """The steady state of `cores` cores with `queue_depth` requests under way.
 
     Without them: the cores that one copy of the model takes (1, or those of its pipeline), and twice as many requests.
-    The batch is that of the library. `host_us` is what CPU parts take for one request, on a host with a core for each.
+    The batch is that of the library, or of the program. `host_us` is what CPU parts take for one request, on a host
+    with a core for each.
 
     Raises:
         OptionError: fewer than one core or request; the cores don't make whole pipelines; a host time below 0.
     """
-    described = manifest(library)
-    per_copy = int(described["options"].get("pipeline_cores", 1))
+    device, options, shapes, found = _known(library)
+    per_copy = sum(library.replicas) if isinstance(library, Pipeline) else int(options.get("pipeline_cores", 1))
     cores = per_copy if cores is None else cores
     depth = 2 * cores if queue_depth is None else queue_depth
     if cores < 1 or depth < 1:
@@ -59,15 +63,25 @@ def throughput(
             f"throughput of {cores} cores: the library was compiled as a pipeline over {per_copy} (pipeline_cores), so "
             f"that copies of it take a multiple of {per_copy}: ask for one, or compile it for another number"
         )
-    found, device = report(library), load_device(described["device"])
     carried = sum(row.bytes for row in found.transfers)
-    batch = int(described["inputs"][0]["shape"][0]) if described["inputs"] and described["inputs"][0]["shape"] else 1
-    instance = described["options"].get("instance", "")
+    batch = int(shapes[0][0]) if shapes and shapes[0] else 1
+    instance = str(options.get("instance", ""))
     shared_us = 0.0
     if instance or is_in_instance(device):
         shared_us = 1e6 * found.dram_bytes / load_instance(instance, device).chip_dram_bytes_per_second
     times = Times(found.latency_us, found.interval_us, per_copy, host_us, shared_us)
     return steady_state(device, times, carried, cores, depth, max(batch, 1))
+
+
+def _known(compiled: Library | Pipeline) -> tuple[Device, Mapping[str, Any], list[Sequence[int]], Report]:
+    """The device, the options, the inputs' shapes and the report of a library, or of one program."""
+    if isinstance(compiled, Pipeline):
+        first = compiled.cores[0]
+        own = make_report(first.placement, [compiled])
+        return first.device, first.options, [info.shape for info in compiled.inputs], own
+    described = manifest(compiled)
+    shapes = [row["shape"] for row in described["inputs"]]
+    return load_device(described["device"]), described["options"], shapes, report(compiled)
 
 
 @dataclass(frozen=True)
