@@ -49,7 +49,7 @@ def test_a_sum_takes_the_memory_of_its_last_operand() -> None:
 def test_what_is_read_at_other_places_keeps_its_memory() -> None:
     kernels, plan = _plan(_block("turned"))
     for kernel in kernels:
-        for tensor in {*kernel.sources()} & plan.offsets.keys() - kernel.matched - {kernel.out}:
+        for tensor in {*kernel.sources()} & plan.offsets.keys() - {*kernel.matched, kernel.out}:
             if kernel.out in plan.offsets:
                 assert plan.offsets[kernel.out] != plan.offsets[tensor]
 

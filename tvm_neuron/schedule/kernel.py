@@ -140,13 +140,13 @@ class Kernel:
         return tuple(dict.fromkeys((self.out, *self.sources())))
 
     @cached_property
-    def matched(self) -> frozenset[Tensor]:
+    def matched(self) -> tuple[Tensor, ...]:
         """The run-time tensors of which it reads each element only to make the one of the same place."""
         maps: dict[Tensor, list[tuple[Linear, ...] | None]] = {}
         for load in self.operand_loads():
             maps.setdefault(load.tensor, []).append(linear_indices(load.indices))
         every = list(self.sources())
-        return frozenset(
+        return tuple(
             tensor
             for tensor, found in maps.items()
             if all(here == self.out_maps for here in found) and every.count(tensor) == len(found)
