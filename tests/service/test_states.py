@@ -187,8 +187,11 @@ asked = LoadedModel("asked", Waiting, (0,), 1, 8)
 asked.start()
 futures = [asked.submit({}) for _ in range(4)]
 
+service._lock.acquire()  # as a thread that loads a model holds it
 child = os.fork()
-if not child:
+if child:
+    service._lock.release()
+else:
     for future in futures:
         try:
             future.result(30)

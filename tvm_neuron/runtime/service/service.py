@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Mapping
 from itertools import count
+from weakref import WeakSet
 
 import tvm
 
@@ -27,6 +28,7 @@ class Service:
         self._groups: list[Group] | None = None
         self._lock = threading.Lock()
         self._homes: dict[LoadedModel, Group] = {}
+        _services.add(self)
 
     @property
     def models(self) -> tuple[LoadedModel, ...]:
@@ -92,6 +94,10 @@ class Service:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
+    def forget_threads(self) -> None:
+        """In the child of a fork: the lock may be held by a thread that is gone."""
+        self._lock = threading.Lock()
+
     def _free_name(self, wanted: str) -> str:
         taken = {model.name for model in self._homes}
         if wanted in taken:
@@ -117,3 +123,14 @@ def _place(groups: list[Group], number: int | None, wanted: int) -> tuple[Group,
         f"the model needs {wanted} NeuronCores of one group; free are: {free}. Unload a model, ask for fewer replicas, "
         "or make larger groups (NEURONCORE_GROUP_SIZES)"
     )
+
+
+_services: WeakSet[Service] = WeakSet()
+
+
+def _forget_parents_threads() -> None:
+    for service in list(_services):
+        service.forget_threads()
+
+
+os.register_at_fork(after_in_child=_forget_parents_threads)
