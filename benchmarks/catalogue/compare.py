@@ -1,4 +1,7 @@
-"""Two files of records side by side: how much quicker or slower the networks of both became."""
+"""Two files of records side by side: how much quicker or slower the networks of both became.
+
+Times are those of one input, so that files of two batches can be compared.
+"""
 
 import math
 from collections.abc import Mapping
@@ -11,7 +14,7 @@ WORST = 15
 def comparison(old: Mapping[str, Record], new: Mapping[str, Record]) -> str:
     """Ratios of modelled times, new over old: their mean, the largest changes, and what is built or right no more."""
     timed = {
-        name: (new[name]["latency_us"] / old[name]["latency_us"], old[name], new[name])
+        name: (_each_us(new[name]) / _each_us(old[name]), old[name], new[name])
         for name in old.keys() & new.keys()
         if old[name].get("latency_us") and new[name].get("latency_us")
     }
@@ -23,7 +26,7 @@ def comparison(old: Mapping[str, Record], new: Mapping[str, Record]) -> str:
     ordered = sorted(timed.items(), key=lambda item: item[1][0])
     for title, chosen in (("slower", ordered[::-1]), ("quicker", ordered)):
         lines += [
-            f"{title}: {name} {change:.3f}x, {a['latency_us']:,.1f} to {b['latency_us']:,.1f} us"
+            f"{title}: {name} {change:.3f}x, {_each_us(a):,.1f} to {_each_us(b):,.1f} us"
             for name, (change, a, b) in chosen[:WORST]
             if (change > 1 if title == "slower" else change < 1)
         ]
@@ -33,6 +36,11 @@ def comparison(old: Mapping[str, Record], new: Mapping[str, Record]) -> str:
             if before != after:
                 lines.append(f"{what}: {name} was {before}, is {after}")
     return "\n".join(lines)
+
+
+def _each_us(record: Record) -> float:
+    """Of one input of a batch."""
+    return float(record["latency_us"] / record.get("batch", 1))
 
 
 def _outcomes(old: Record, new: Record) -> tuple[str, str]:

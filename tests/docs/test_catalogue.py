@@ -119,7 +119,11 @@ def test_the_last_line_of_a_network_counts_and_half_a_line_does_not(tmp_path: Pa
 
 def test_a_comparison_names_what_changed() -> None:
     old = {each["name"]: each for each in (found("a", 20), found("b", 30), found("c", 10), found("old", 1))}
-    new = {"a": found("a", 10), "b": found("b", 90, error=0.2, bound=0.1), "c": {**found("c", 0), "outcome": "failed"}}
+    new = {
+        "a": found("a", 40, batch=4),
+        "b": found("b", 90, error=0.2, bound=0.1),
+        "c": {**found("c", 0), "outcome": "failed"},
+    }
     assert comparison(old, new).splitlines() == [
         "2 networks in both; new over old, geometric mean 1.2247",
         "compile seconds 4, before 4",
