@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, default=Path("build/catalogue.jsonl"), metavar="FILE", help="%(default)s")
     parser.add_argument("--onnx", type=Path, default=ONNX_FOLDER, metavar="FOLDER", help="models: %(default)s")
     parser.add_argument("--seconds", type=int, default=300, help="of processor time a network: %(default)s")
-    parser.add_argument("--gigabytes", type=float, default=8, help="of memory, likewise: %(default)s")
+    parser.add_argument("--gigabytes", type=float, default=24, help="of memory that it may ask for: %(default)s")
     parser.add_argument("--compare", nargs=2, type=Path, metavar=("OLD", "NEW"), help="print what changed")
     parser.add_argument("--publish", nargs="+", type=Path, metavar="FILE", help="write docs/catalogue.md")
     return parser
