@@ -12,6 +12,7 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import tvm_neuron
+from tests.onnx_models import reference
 from tvm_neuron import relay
 from tvm_neuron.errors import ModelError
 from tvm_neuron.relay import graph_executor
@@ -282,3 +283,15 @@ def test_convolutions_that_keep_the_size(kind: str, dilation: int) -> None:
 def test_an_axis_that_is_a_number() -> None:
     x = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
     check(helper.make_node("Unsqueeze", ["x", "axis"], ["y"]), {"x": x}, {"axis": np.int64(1)})
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize("kind", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize(("size", "kernel", "stride"), [(1, 1, 3), (1, 2, 3), (4, 2, 3), (5, 3, 2)])
+def test_pools_of_the_same_size_with_long_strides(op: str, kind: str, size: int, kernel: int, stride: int) -> None:
+    """A stride beyond the operand's end is no negative padding."""
+    attrs = {"kernel_shape": [kernel, 2], "strides": [stride, 2], "auto_pad": kind}
+    node = helper.make_node(op, ["x"], ["y"], name="node", **attrs)
+    x = np.random.default_rng(0).standard_normal((1, 2, size, 7)).astype(np.float32)
+    model = made(node, {"x": x}, {}, opset=18)
+    np.testing.assert_allclose(compiled(model, {"x": x})[0], reference(model, {"x": x})[0], rtol=1e-6)

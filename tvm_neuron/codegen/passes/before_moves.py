@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tvm_neuron.codegen.passes.moves import can_invert, is_one_to_one, moved_load
-from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, rewrite
+from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, axes_of, rewrite
 from tvm_neuron.schedule.graph import Block, Graph
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -36,6 +36,8 @@ def _is_arithmetic_on(block: Block, tensor: Tensor) -> bool:
     if block.combine or isinstance(block.expr, Load) or len(loads) != 1 or block.output.elems != tensor.elems:
         return False
     (load,) = loads
+    if any(True for _ in axes_of(rewrite(block.expr, lambda part: Num(0) if isinstance(part, Load) else part))):
+        return False  # where the element lies counts, as in a triangle
     return load.tensor is tensor and can_invert(block) and is_one_to_one(load.indices)
 
 

@@ -15,6 +15,7 @@ from tvm import relax
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.onnx.converters.converter import Converter, Node
 from tvm_neuron.frontend.onnx.converters.padding import padding
+from tvm_neuron.frontend.onnx.converters.restated import by_tvm
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,19 @@ def windows(node: Node) -> Windows:
     return Windows(sizes, tuple(results), kernel, strides, dilations, before, after)
 
 
+def _with_pads(node: Node, op: str) -> relax.Expr | None:
+    """`auto_pad` as the pads that it stands for; TVM's converter takes strides beyond the operand for negative ones."""
+    if not node.attrs.get("auto_pad", b"NOTSET").startswith(b"SAME") or not node.is_static():
+        return None
+    over = windows(node)
+    attrs = {name: value for name, value in node.attrs.items() if name not in ("auto_pad", "ceil_mode")}
+    return by_tvm(node, op, list(node.inputs), attrs | {"pads": over.before + over.after})
+
+
 def _average_pool(node: Node) -> relax.Expr | None:
     """Means over dilated windows: sums along one axis after the other, divided by the number of elements there."""
     if all(step == 1 for step in node.attrs.get("dilations", ())):
-        return None
+        return _with_pads(node, "AveragePool")
     over, dtype = windows(node), node.dtype()
     result = over.padded(node, 0.0)
     for axis, size in enumerate(over.sizes):
@@ -98,7 +108,7 @@ def _average_pool(node: Node) -> relax.Expr | None:
 def _max_pool(node: Node) -> relax.Expr | None:
     """Maxima and where they are in the operand, row by row or, with storage_order 1, column by column."""
     if node.outputs < 2:
-        return None
+        return _with_pads(node, "MaxPool")
     over, dtype = windows(node), node.dtype()
     if "float" not in dtype:
         raise ModelError(f"it gives the places of maxima of {dtype}; of floating dtypes alone they are converted")

@@ -15,7 +15,8 @@ _LARGE = {"float16": 6e4, "bfloat16": 3e38, "float32": 3e38, "float64": 1.7e308}
 """Nearly the largest number of each dtype, also once it is rounded to bfloat16."""
 
 
-def _by_tvm(node: Node, op: str, inputs: list[Any], attrs: dict[str, Any]) -> relax.Expr:
+def by_tvm(node: Node, op: str, inputs: list[Any], attrs: dict[str, Any]) -> relax.Expr:
+    """What TVM's own converter makes of the operator with other inputs or attributes."""
     named = attrs | {"tvm_custom": {"name": op, "num_outputs": node.outputs}}
     return _get_convert_map()[op].get_converter(node.opset)(node.bb, onnx_input(inputs), named, [{}, {}])
 
@@ -29,7 +30,7 @@ def _convolution(node: Node) -> relax.Expr | None:
     extents = [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations, strict=True)]
     pads = tuple(padding(node.attrs, sizes, extents, strides))
     attrs = {name: value for name, value in node.attrs.items() if name != "auto_pad"}
-    return _by_tvm(node, "Conv", list(node.inputs), attrs | {"pads": pads, "kernel_shape": kernel})
+    return by_tvm(node, "Conv", list(node.inputs), attrs | {"pads": pads, "kernel_shape": kernel})
 
 
 def _conv_transpose(node: Node) -> relax.Expr | None:
@@ -55,7 +56,7 @@ def _conv_transpose(node: Node) -> relax.Expr | None:
     pads = (*smaller, *larger) if is_upper else (*larger, *smaller)
     attrs = {name: value for name, value in node.attrs.items() if name not in ("output_shape", "auto_pad")}
     attrs |= {"pads": pads, "output_padding": tuple(extra), "kernel_shape": kernel}
-    return _by_tvm(node, "ConvTranspose", list(node.inputs), attrs)
+    return by_tvm(node, "ConvTranspose", list(node.inputs), attrs)
 
 
 def _top_k(node: Node) -> relax.Expr | None:
@@ -139,7 +140,7 @@ def _slice(node: Node) -> relax.Expr | None:
         return _empty_slice(node)
     starts, ends = node.attrs["starts"], node.attrs["ends"]
     axes = node.attrs.get("axes", tuple(range(len(starts))))
-    return _by_tvm(node, "Slice", [node.inputs[0], *(relax.const(list(v), "int64") for v in (starts, ends, axes))], {})
+    return by_tvm(node, "Slice", [node.inputs[0], *(relax.const(list(v), "int64") for v in (starts, ends, axes))], {})
 
 
 def _empty_slice(node: Node) -> relax.Expr | None:
@@ -162,7 +163,7 @@ def _unsqueeze(node: Node) -> relax.Expr | None:
     axes = node.constant(1)
     if axes is None or axes.ndim:
         return None
-    return _by_tvm(node, "Unsqueeze", [node.inputs[0], relax.const(axes.reshape(1))], {})
+    return by_tvm(node, "Unsqueeze", [node.inputs[0], relax.const(axes.reshape(1))], {})
 
 
 def _max_unpool(node: Node) -> relax.Expr | None:
@@ -170,7 +171,7 @@ def _max_unpool(node: Node) -> relax.Expr | None:
     if node.given(2) is None:
         return None
     shape = node.constant(2)
-    covered = node.emit(_by_tvm(node, "MaxUnpool", [*node.inputs[:2], None], node.attrs))
+    covered = node.emit(by_tvm(node, "MaxUnpool", [*node.inputs[:2], None], node.attrs))
     sizes = [int(size) for size in covered.ty.shape]
     if shape is None or any(wanted < size for wanted, size in zip(shape.tolist(), sizes, strict=True)):
         found = "known at run time only" if shape is None else f"{shape.tolist()}"
