@@ -17,6 +17,7 @@ from tvm_neuron.codegen.passes.moves import read_through, write_through
 from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.passes.pieces import cut_pieces
 from tvm_neuron.codegen.passes.row_values import subtract_as_add
+from tvm_neuron.codegen.passes.separate_parts import separate_parts
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.hw import load_device
 from tvm_neuron.schedule.graph import Graph, linear_indices
@@ -32,12 +33,12 @@ def make_canonical(graph: Graph) -> None:
 
 
 def place_and_write_through(graph: Graph) -> None:
-    write_through(graph, assign_partitions(graph, {}), 32)
+    write_through(graph, assign_partitions(graph, {}), 32, lambda _move: 0)
 
 
 PASSES: list[Pass] = [
     fold_constants, cut_pieces, make_canonical, subtract_as_add, compute_before_moves, read_through,
-    sum_through_padding, pad_in_order, place_and_write_through,
+    separate_parts, sum_through_padding, pad_in_order, place_and_write_through,
 ]  # fmt: skip
 
 

@@ -35,6 +35,7 @@ from tvm_neuron.codegen.passes.fold import fold_constants
 from tvm_neuron.codegen.passes.gathers import separate_gathers
 from tvm_neuron.codegen.passes.lay_in_rows import lay_in_rows
 from tvm_neuron.codegen.passes.lay_out import lay_out
+from tvm_neuron.codegen.passes.move_cost import pricer
 from tvm_neuron.codegen.passes.moves import read_through, write_moves_through, write_products_through, write_through
 from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.passes.pieces import cut_pieces
@@ -87,9 +88,9 @@ def make_kernels(
     split_batches(graph, device)
     partition_of = lay_out(graph, lay_in_rows(graph, device))
     scale_after_moves(graph, partition_of)
-    write_through(graph, partition_of, PARTITION_START_STEP)
-    choose_routes(graph, partition_of, rules, device)
     context = Context(device, partition_of)
+    write_through(graph, partition_of, PARTITION_START_STEP, pricer(rules, context))
+    choose_routes(graph, partition_of, rules, context)
     kernels = fuse([apply_rules(block, rules, context) for block in graph.blocks])
     kernels = [kernel if kernel.by_dma else _simplified(kernel) for kernel in kernels]
     kernels = move_tables(kernels, partition_of)

@@ -7,9 +7,8 @@ a descriptor for each position, unless rows lie on the partitions and columns be
 from collections.abc import Iterator, Sequence
 
 from tvm_neuron.codegen.passes.canonical import canonical
-from tvm_neuron.codegen.passes.move_cost import move_ps
+from tvm_neuron.codegen.passes.move_cost import pricer
 from tvm_neuron.codegen.passes.moves import moved_load
-from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Axis, Index, Load
 from tvm_neuron.schedule.graph import Block, Graph
 from tvm_neuron.schedule.kernel import Transposition
@@ -17,12 +16,12 @@ from tvm_neuron.schedule.rule import Context, Rule, apply_rules
 from tvm_neuron.schedule.tensor import Tensor
 
 
-def choose_routes(graph: Graph, partition_of: dict[Tensor, int], rules: Sequence[Rule], device: Device) -> None:
+def choose_routes(graph: Graph, partition_of: dict[Tensor, int], rules: Sequence[Rule], context: Context) -> None:
     """Lets moves read a copy that the PE array lays out along another dimension, where both together are quicker.
 
     Moves of one tensor share such a copy.
     """
-    routes = _Routes(partition_of, rules, device)
+    routes = _Routes(partition_of, rules, context)
     for block in graph.blocks:
         load = moved_load(block)
         if load is not None and load.tensor.kind in ("temp", "output"):
@@ -32,14 +31,15 @@ def choose_routes(graph: Graph, partition_of: dict[Tensor, int], rules: Sequence
 
 
 class _Routes:
-    def __init__(self, partition_of: dict[Tensor, int], rules: Sequence[Rule], device: Device) -> None:
-        self.partition_of, self.rules, self.device = partition_of, rules, device
+    def __init__(self, partition_of: dict[Tensor, int], rules: Sequence[Rule], context: Context) -> None:
+        self.partition_of, self.rules, self.context = partition_of, rules, context
+        self.move_ps = pricer(rules, context)
         self.copies: dict[tuple[Tensor, int], Tensor] = {}
         self.made: set[Tensor] = set()
 
     def best(self, block: Block, load: Load) -> list[Block]:
         """The blocks that take the least time for what the block does."""
-        *copying, last = min(self._every(block, load), key=self._ps)
+        *copying, last = min(self._every(block, load), key=lambda route: sum(map(self.move_ps, route)))
         self.made.update(move.output for move in copying)
         return [*copying, last]
 
@@ -56,15 +56,8 @@ class _Routes:
             copying = _whole_move(block, tensor, copy)
             if copy in self.made:
                 yield [last]
-            elif isinstance(apply_rules(copying, self.rules, self._context()).root, Transposition):
+            elif isinstance(apply_rules(copying, self.rules, self.context).root, Transposition):
                 yield [copying, last]
-
-    def _ps(self, blocks: Sequence[Block]) -> int:
-        kernels = [apply_rules(block, self.rules, self._context()) for block in blocks]
-        return sum(move_ps(kernel, self.partition_of, self.device) for kernel in kernels)
-
-    def _context(self) -> Context:
-        return Context(self.device, self.partition_of)
 
 
 def _whole_move(block: Block, source: Tensor, target: Tensor) -> Block:

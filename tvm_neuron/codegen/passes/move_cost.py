@@ -1,6 +1,6 @@
 """move_ps: how long a move takes, by the costs of the transfers and instructions that it becomes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tvm_neuron.allocation.layouts import dram_strides
@@ -10,11 +10,17 @@ from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
 from tvm_neuron.isa.dtypes import device_dtype
 from tvm_neuron.schedule.expr import Axis, Load
-from tvm_neuron.schedule.graph import linear_indices
+from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.rule import Context, Rule, apply_rules
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.sim.clock import clock_hz, duration_ps
+
+
+def pricer(rules: Sequence[Rule], context: Context) -> Callable[[Block], int]:
+    """What tells of a block that only moves data how long it takes as the kernel that the rules make of it."""
+    return lambda block: move_ps(apply_rules(block, rules, context), context.partition_of, context.device)
 
 
 def move_ps(kernel: Kernel, partition_of: Mapping[Tensor, int], device: Device) -> int:

@@ -1,5 +1,6 @@
 """moves: blocks that only move data are read through, or written through, instead of being carried out."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from tvm_neuron.codegen.passes.canonical import canonical
@@ -112,10 +113,13 @@ def _plain_axes(index: tuple[Expr, ...]) -> tuple[Axis | None, ...] | None:
     return tuple(found)
 
 
-def write_through(graph: Graph, partition_of: dict[Tensor, int], start_step: int) -> None:
+def write_through(
+    graph: Graph, partition_of: dict[Tensor, int], start_step: int, move_ps: Callable[[Block], int]
+) -> None:
     """Lets the writers of a tensor write into the larger one that it is only moved into (padded, concatenated).
 
-    Not where that would shift partitions by other than a multiple of `start_step`, which no engine can write.
+    Not where that would shift partitions by other than a multiple of `start_step`, which no engine can write, nor where
+    the moves that write the tensor would take longer than they and the one saved do: padded rows are short for a DMA.
     """
     for source in list(graph.tensors()):
         for block in graph.readers(source):
@@ -125,10 +129,15 @@ def write_through(graph: Graph, partition_of: dict[Tensor, int], start_step: int
             if _would_read_itself(graph, source, block) or _must_stay(graph, source, block):
                 continue
             axes = _covered_axes(load, block)
-            if axes is not None and _keeps_partition(block, load, partition_of, start_step):
+            if axes is None or not _keeps_partition(block, load, partition_of, start_step):
+                continue
+            others = dict.fromkeys([*graph.writers(source), *graph.readers(source)])
+            changed = {other: _redirect(other, source, axes, block) for other in others if other is not block}
+            moves = [writer for writer in graph.writers(source) if moved_load(writer)]
+            if sum(move_ps(changed[move]) - move_ps(move) for move in moves) <= move_ps(block):
                 graph.replace(block)
-                for other in dict.fromkeys([*graph.writers(source), *graph.readers(source)]):
-                    graph.replace(other, _redirect(other, source, axes, block))
+                for old, new in changed.items():
+                    graph.replace(old, new)
                 break
 
 
@@ -159,7 +168,9 @@ def write_moves_through(graph: Graph) -> None:
             continue
         load = moved_load(readers[0])
         axes = _covered_axes(load, readers[0]) if load else None
-        if axes is None or _would_read_itself(graph, source, readers[0]) or not all(map(_writes_rows, writers)):
+        if axes is None or _would_read_itself(graph, source, readers[0]):
+            continue
+        if not all(map(_writes_rows, (*writers, *readers))):
             continue
         graph.replace(readers[0])
         for writer in writers:
