@@ -1,6 +1,6 @@
 """Sums of products with constant weights (convolution, matmul, grouped or not) run on the PE array."""
 
-from tvm_neuron.schedule.dense import dense_weights
+from tvm_neuron.schedule.dense import dense_weights, without_zeros
 from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel
@@ -37,7 +37,8 @@ class ContractionRule:
         )
         if dense is None:
             return Refusal("its weights change along the free axes")
-        channel = Axis("m", dense.weights.shape[-1])
+        maps, steps, weights = without_zeros(maps, steps, dense.weights)
+        channel = Axis("m", weights.shape[-1])
         target = Linear(out_maps[out_dim].const, {channel: 1} if channel.extent > 1 else {})
         return Kernel(
             origins=(block.origin,),
@@ -50,7 +51,7 @@ class ContractionRule:
                 data.tensor,
                 tuple(Linear(dense.first) if d == data_dim else m for d, m in enumerate(maps)),
                 steps,
-                dense.weights,
+                weights,
                 dense.has_zeros,
             ),
         )

@@ -104,6 +104,7 @@ def cases(draw: st.DrawFn) -> Case:
 @example(Case("Conv", (Dim(7, 3, 12, 1, 12, 12),) * 2), ("inf1", "all"))  # of ASPP
 @example(Case("Conv", (Dim(2, 4, 6, 3, 19, 18), Dim(5, 3, 1, 1, 4, 2)), 4, 2), ("inf2", "none"))  # misses the image
 @example(Case("ConvTranspose", (Dim(8, 5, 1, 30, 17, 17),) * 2, 1, 64, 4), ("inf1", "all"))  # runs in tiles of rows
+@example(Case("ConvTranspose", (Dim(2, 4, 12, 1, 36, 0), Dim(4, 3, 6, 5, 14, 12)), 4, 2), ("inf1", "all"))  # much SBUF
 @given(cases(), st.sampled_from(PRECISIONS))
 def test_any_window(case: Case, precision: tuple[str, str]) -> None:
     check(case.model(), case.inputs(), *precision)

@@ -4,8 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tvm_neuron.schedule.dense import dense_weights
+from tvm_neuron.schedule.dense import dense_weights, without_zeros
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
@@ -80,3 +82,37 @@ def test_a_window_over_channels_reads_no_padding() -> None:
 def test_weights_that_change_along_a_free_axis_are_none() -> None:
     m, k, free = Axis("m", 5), Axis("k", 7, True), Axis("x", 3)
     assert dense_weights([load(m, k, free, *STEPS)], Linear(0, {k: 1}), Linear(0, {m: 1}), STEPS, 7) is None
+
+
+@given(
+    st.lists(st.booleans(), min_size=2, max_size=9), st.lists(st.booleans(), min_size=2, max_size=5),
+    st.integers(1, 3), st.integers(1, 3),
+)  # fmt: skip
+def test_steps_of_zeros_are_left_out(rows: list[bool], columns: list[bool], down: int, across: int) -> None:
+    """What is left reads the same elements for the same weights; a spread window has as many steps as taps."""
+    used = np.outer(rows, columns)
+    weights = RNG.standard_normal((2, *used.shape, 3)) * used[None, :, :, None]
+    steps = Axis("ky", len(rows), True), Axis("kx", len(columns), True)
+    maps = Linear(5, {steps[0]: down}), Linear(7, {steps[1]: across})
+    left, kept, found = without_zeros(maps, steps, weights)
+    assert found.shape == (2, *(axis.extent for axis in kept), 3)
+    assert [axis.extent for axis in kept].count(1) == 0
+    image = RNG.standard_normal((2, 5 + 9 * down, 7 + 5 * across))
+
+    def summed(maps: tuple[Linear, ...], steps: tuple[Axis, ...], weights: np.ndarray) -> np.ndarray:
+        total = np.zeros(3)
+        for point in itertools.product(*(range(axis.extent) for axis in steps)):
+            at = dict(zip(steps, point, strict=True))
+            row, column = (part.const + sum(step * at[axis] for axis, step in part.terms.items()) for part in maps)
+            total += image[:, row, column] @ weights[(slice(None), *point)]
+        return total
+
+    np.testing.assert_allclose(summed(left, kept, found), summed(maps, steps, weights), atol=1e-12)
+
+
+def test_a_spread_window_has_as_many_steps_as_taps() -> None:
+    step = Axis("k", 37, True)
+    weights = np.zeros((1, 37, 1))
+    weights[:, ::12] = 1
+    maps, (left,), found = without_zeros((Linear(3, {step: 2}),), (step,), weights)
+    assert (left.extent, maps[0], found.shape) == (4, Linear(3, {left: 24}), (1, 4, 1))

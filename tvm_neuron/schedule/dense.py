@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -88,3 +89,35 @@ def _counts_all(part: Linear, extent: int) -> bool:
             return False
         size *= axis.extent
     return size == extent
+
+
+def without_zeros(
+    maps: tuple[Linear, ...], steps: tuple[Axis, ...], weights: NDArray[Any]
+) -> tuple[tuple[Linear, ...], tuple[Axis, ...], NDArray[Any]]:
+    """The same sum without steps at which all weights [K, *steps, M] are zero: in a spread window, between its taps."""
+    kept: list[Axis] = []
+    for axis in steps:
+        at = 1 + len(kept)
+        used = np.flatnonzero(weights.any(axis=tuple(d for d in range(weights.ndim) if d != at)))
+        first = int(used[0]) if used.size else 0
+        by = gcd(*map(int, np.diff(used))) or axis.extent
+        places = range(first, int(used[-1]) + 1 if used.size else 1, by)
+        if len(places) == axis.extent:
+            kept.append(axis)
+            continue
+        weights = weights[(slice(None),) * at + (slice(first, places[-1] + 1, by),)]
+        part = Axis(axis.name, len(places), is_reduction=True)
+        maps = tuple(_narrowed(found, axis, part, first, by) for found in maps)
+        if part.extent > 1:
+            kept.append(part)
+        else:
+            weights = weights.squeeze(at)
+    return maps, tuple(kept), weights
+
+
+def _narrowed(found: Linear, axis: Axis, part: Axis, first: int, by: int) -> Linear:
+    """The map with `first + by * part` in the place of an axis."""
+    if axis not in found.terms:
+        return found
+    step, others = found.terms[axis], {a: n for a, n in found.terms.items() if a is not axis}
+    return Linear(found.const + step * first, others) + Linear(0, {part: step * by} if part.extent > 1 else {})
