@@ -2,6 +2,7 @@
 
 import warnings
 
-from tvm_neuron.errors import DefectWarning
+from tvm_neuron.errors import DefectWarning, PlacementWarning
 
 warnings.filterwarnings("error", category=DefectWarning)  # no number is of a model that a defect put on the CPU
+warnings.filterwarnings("ignore", category=PlacementWarning)  # the tables say where everything runs

@@ -19,6 +19,8 @@ _GOLDEN = Path(__file__).parent / "golden"
 def _no_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Whatever a test compiles is compiled; those of the cache give theirs a folder. No bundle is left in the home."""
     monkeypatch.setenv("NEURON_CC_CACHE", "off")
+    # In other processes, too, a defect ends a test. By the warnings' first words: Python reads this before any package.
+    monkeypatch.setenv("PYTHONWARNINGS", "error:on the CPU,error:not taken for")
     monkeypatch.setenv("NEURON_CC_BUNDLES", str(tmp_path_factory.getbasetemp() / "bundles"))
 
 

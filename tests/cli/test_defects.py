@@ -1,5 +1,7 @@
 """A defect of the compiler: a library is written all the same, and a warning, a bundle and the placement tell of it."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -122,3 +124,20 @@ def test_a_program_that_cannot_be_timed_is_ours(cli: Cli, onnx_file: Path, monke
     assert code == 1
     assert told.startswith("neuron-cc compile: internal error NCC511: ProgramError: Deadlock\n")
     assert not Path("net.so").exists()
+
+
+def test_nor_does_one_with_a_process_of_its_own(model: Path) -> None:
+    script = """
+import sys
+from tvm_neuron.cli.main import main
+from tvm_neuron.codegen import compile_stage
+
+def broken(*_):
+    raise AssertionError("planted")
+
+compile_stage.verify = broken
+sys.exit(main(["compile", "net.onnx", "--output", "net.so", "--verbose", "error"]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "DefectWarning: on the CPU: " in done.stderr
