@@ -154,3 +154,17 @@ def test_lrn_over_any_number_of_channels(size: int, shape: tuple[int, ...]) -> N
     sums = sum(padded[:, at : at + shape[1]] for at in range(size))
     (found,) = compiled(made(node, {"x": x}, {}, opset=OPSET), {"x": x})
     np.testing.assert_allclose(found, x / (1.5 + 0.5 * sums / size) ** 0.625, rtol=1e-14)  # float64
+
+
+@pytest.mark.parametrize("name", ["IsInf", "IsNaN", "Asin"])
+def test_what_no_engine_has_goes_to_the_cpu_with_the_reason(name: str) -> None:
+    elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(ml_dtypes.bfloat16))
+    values = [helper.make_tensor_value_info("x", elem_type, (2, 3))]
+    graph = helper.make_graph([helper.make_node(name, ["x"], ["y"])], "g", values, [onnx.ValueInfoProto(name="y")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
+    mod, params = relay.frontend.from_onnx(model)
+    with pytest.warns(tvm_neuron.errors.PlacementWarning, match="nothing of the model"):
+        library = relay.build(mod, target="neuron", params=params)
+    (row,) = tvm_neuron.report(library).placement
+    assert row.where == "cpu"
+    assert "TVM has no kernel of it here: Data type" in row.reason or "which no engine of a NeuronCore has" in row.reason

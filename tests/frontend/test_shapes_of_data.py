@@ -97,3 +97,31 @@ def test_widths_of_padding_are_needed_at_compile_time() -> None:
     (node,) = [node for node, at in forms() if (node.op_type, at) == ("Pad", 1)]
     with pytest.raises(ModelError, match=r"\(Pad\) can't be imported: Dynamic pads are not supported yet"):
         relay.frontend.from_onnx(model_of([node]))
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+def test_top_k_of_as_many_as_the_data_tell(largest: int) -> None:
+    """The smaller of 5 and how many numbers are above 0, as detectors have it, of those numbers and of rows."""
+    constants = {"zero": np.float32(0), "one": np.int64(1), "five": np.int64([5]), "list": np.int64([-1])}
+    nodes = [
+        helper.make_node("Greater", ["x", "zero"], ["above"]),
+        helper.make_node("NonZero", ["above"], ["places"]),
+        helper.make_node("Shape", ["places"], ["shape"]),
+        helper.make_node("Gather", ["shape", "one"], ["count"]),
+        helper.make_node("Reshape", ["count", "list"], ["counts"]),
+        helper.make_node("Min", ["counts", "five"], ["k"]),
+        helper.make_node("Transpose", ["places"], ["rows"]),
+        helper.make_node("GatherND", ["x", "rows"], ["numbers"]),
+        helper.make_node("TopK", ["numbers", "k"], ["v", "i"], largest=largest),
+        helper.make_node("TopK", ["x", "k"], ["w", "j"], axis=0, largest=largest),
+    ]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", 1, (7, 4))], [onnx.ValueInfoProto(name=n) for n in "viwj"],
+        [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    for bias in (0.0, -1.5):  # more than 5 above 0, and fewer
+        x = (np.random.default_rng(4).standard_normal((7, 4)) + bias).astype(np.float32)
+        for found, wanted in zip(compiled(model, {"x": x}, 4), session.run(None, {"x": x}), strict=True):
+            np.testing.assert_array_equal(found, wanted)

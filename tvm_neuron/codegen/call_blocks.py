@@ -8,7 +8,7 @@ from tvm import relax, tirx
 
 from tvm_neuron.codegen.read_kernel import read_kernel
 from tvm_neuron.codegen.template import Template
-from tvm_neuron.errors import CompileError
+from tvm_neuron.errors import CompileError, InternalError
 from tvm_neuron.frontend.kernels import attributes
 from tvm_neuron.frontend.origin import bindings_of
 from tvm_neuron.program import Origin
@@ -86,7 +86,7 @@ def _read(call: relax.Call, origin: Origin) -> Template:
     builder = relax.BlockBuilder()
     with builder.function("main", []):
         with builder.dataflow():
-            lowered = builder.emit_output(legalise_op(builder, call))
+            lowered = builder.emit_output(_legalised(legalise_op, builder, call, origin))
         builder.emit_func_output(lowered)
     module = builder.get()
     operands = [_placeholder(arg, arg.ty) for arg in call.args]
@@ -110,6 +110,13 @@ def _read(call: relax.Call, origin: Origin) -> Template:
         else:
             known[binding.var] = value_of(value, known)
     return Template(operands, blocks, known[module["main"].body.body])
+
+
+def _legalised(legalise_op: Any, builder: relax.BlockBuilder, call: relax.Call, origin: Origin) -> relax.Expr:
+    try:
+        return legalise_op(builder, call)
+    except InternalError as error:  # TVM's, for dtypes that its kernel lacks
+        raise CompileError(f"{origin}: TVM has no kernel of it here: {str(error).splitlines()[-1]}") from error
 
 
 def _placeholder(arg: Any, type_: Any) -> Any:

@@ -4,11 +4,14 @@ import math
 
 from tvm import relax
 
+from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.onnx.converters.converter import Converter, Node
 
 
 def _non_max_suppression(node: Node) -> relax.Expr:
     """Rows (batch, class, box); Relax's operator takes NaN as the limit below which no score falls."""
+    if not all(isinstance(operand.ty.shape, relax.ShapeExpr) for operand in node.inputs[:2]):
+        raise ModelError("the shape of its boxes or scores is open, as behind an If: TVM has no kernel for that")
     boxes = _corners(node) if node.attrs.get("center_point_box", 0) else node.inputs[0]
     limits = [_number(node, 2, 0, "int64"), _number(node, 3, 0.0, "float32"), _number(node, 4, math.nan, "float32")]
     found = relax.op.vision.all_class_non_max_suppression(boxes, node.inputs[1], *limits, output_format="onnx")

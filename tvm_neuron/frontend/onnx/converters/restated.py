@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import numpy as np
+import tvm
 from tvm import relax
 from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map, onnx_input
 
@@ -59,10 +60,27 @@ def _conv_transpose(node: Node) -> relax.Expr | None:
     return by_tvm(node, "ConvTranspose", list(node.inputs), attrs)
 
 
+def _first_of_all(node: Node) -> relax.Expr:
+    """The k largest or smallest, k known at run time only: all in their order, cut off after k."""
+    x, rank = node.inputs[0], node.inputs[0].ty.ndim
+    axis, is_largest = node.attrs.get("axis", -1) % rank, bool(node.attrs.get("largest", 1))
+    ranked = node.bb.emit(relax.op.topk(x, -1, axis, "both", is_largest, "int64"))
+    sizes = node.emit(relax.op.shape_to_tensor(node.emit(relax.op.shape_of(x))))
+    is_cut = relax.const(np.arange(rank) == axis)
+    end = node.emit(relax.op.where(is_cut, node.inputs[1], sizes))
+    begin, step = (relax.const(np.full(rank, number), "int64") for number in (0, 1))
+    kept = [tvm.tirx.Var("kept", "int64") if at == axis else size for at, size in enumerate(x.ty.shape)]
+    fields = [node.emit(relax.TupleGetItem(ranked, index)) for index in range(2)]
+    cut = [node.bb.emit(relax.op.dynamic_strided_slice(field, begin, end, step)) for field in fields]
+    return relax.Tuple([node.bb.match_cast(each, relax.TensorType(kept, each.ty.dtype)) for each in cut])
+
+
 def _top_k(node: Node) -> relax.Expr | None:
     """The k largest or smallest of unsigned numbers, ranked as signed ones of the same order."""
     dtype, count = node.dtype(), node.constant(1)
-    if dtype not in ("uint16", "uint32", "uint64") or count is None:
+    if count is None:
+        return _first_of_all(node)
+    if dtype not in ("uint16", "uint32", "uint64"):
         return None
     x = node.inputs[0]
     top = relax.const(np.array(1 << 63, np.uint64), "uint64")
