@@ -115,7 +115,7 @@ def _read(call: relax.Call, origin: Origin) -> Template:
 def _legalised(legalise_op: Any, builder: relax.BlockBuilder, call: relax.Call, origin: Origin) -> relax.Expr:
     try:
         return legalise_op(builder, call)
-    except InternalError as error:  # TVM's, for dtypes that its kernel lacks
+    except (InternalError, tvm.error.InternalError) as error:  # TVM's, for dtypes that its kernel lacks
         raise CompileError(f"{origin}: TVM has no kernel of it here: {str(error).splitlines()[-1]}") from error
 
 

@@ -4,6 +4,7 @@ import contextlib
 from typing import Any
 
 import onnx
+import tvm
 from onnx import helper
 from tvm import relax
 from tvm.relax.frontend.onnx.onnx_frontend import onnx_input
@@ -17,6 +18,9 @@ from tvm_neuron.frontend.onnx.shapes import as_tensor, is_shape
 from tvm_neuron.frontend.onnx.state import State
 from tvm_neuron.frontend.onnx.values import Known, Value
 from tvm_neuron.runtime.tensors import CARRIERS
+
+_UNFIT = (tvm.error.InternalError, IndexError, TypeError, ValueError)
+"""What TVM and NumPy raise of shapes, axes or dtypes that do not fit together."""
 
 
 def converted(state: State, node: onnx.NodeProto, operands: list[Value], opset: int) -> list[Value]:
@@ -48,7 +52,7 @@ def _by_ours(
             Node(state.bb, list(_inputs(node, operands)), attrs, opset, len(node.output))
         )
         return state.bb.normalize(result) if isinstance(result, relax.Expr) else result
-    except (InternalError, IndexError, TypeError, ValueError) as error:  # shapes, axes or dtypes do not fit together
+    except (*_UNFIT, InternalError) as error:
         raise refusal(error) from error
 
 
