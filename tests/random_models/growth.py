@@ -77,6 +77,16 @@ class Growth(Drawing):
         weights = np.array([(1 if v.name in read else 3) * (1 + 2 * i / len(found)) for i, v in enumerate(found)])
         return found[int(self.rng.choice(len(found), p=weights / weights.sum()))]
 
+    def of_dtype(self, dtypes: Sequence[str], rank: int = -1) -> Value:
+        """A tensor of one of the dtypes and of that rank (-1: any); a new input where there is none."""
+        try:
+            return self.find(lambda v: v.dtype in dtypes and rank in (-1, v.rank))
+        except UnfitError:
+            if self.folding or len(self.inputs) >= MOST_INPUTS:
+                raise
+        rank = self.draw(1, 4) if rank < 0 else rank
+        return self.input(self.random([self.one_of([1, 2, 3, 5, 8, 12]) for _ in range(rank)], self.one_of(dtypes)))
+
     def floats(self, least_rank: int = 0, most_rank: int = 6, fits: Callable[[Value], bool] = lambda _v: True) -> Value:
         """A float tensor of such a rank."""
         return self.find(lambda v: v.is_float and least_rank <= v.rank <= most_rank and fits(v))

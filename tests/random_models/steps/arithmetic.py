@@ -122,7 +122,7 @@ def threshold(g: Growth) -> None:
 
 
 def logic(g: Growth) -> None:
-    x = g.find(lambda v: v.dtype == "bool")
+    x = g.of_dtype(("bool",))
     if g.chance(0.3):
         g.add("Not", x)
     else:
@@ -145,7 +145,7 @@ def where(g: Growth) -> None:
 
 
 def bits(g: Growth) -> None:
-    x = g.find(lambda v: v.dtype in ("int32", "int64", "uint8", "int8"))
+    x = g.of_dtype(("int32", "int64", "uint8", "int8"))
     if g.opset < 18 or (x.dtype == "uint8" and g.chance(0.4)):
         amount = g.constant(g.rng.integers(0, 8, x.shape if g.chance(0.5) else ()).astype(np.uint8))
         if x.dtype != "uint8":
@@ -159,7 +159,7 @@ def bits(g: Growth) -> None:
 
 def whole(g: Growth) -> None:
     """Integers alone, of any size."""
-    x = g.find(lambda v: v.dtype in ("int32", "int64", "int8", "uint8"))
+    x = g.of_dtype(("int32", "int64", "int8", "uint8"))
     op = g.one_of(["Add", "Sub", "Mul", "Div", "Abs", "Neg", "Min", "Max", "Sign"])
     if x.dtype in ("int8", "uint8") and op not in ("Abs", "Min", "Max"):
         op = "Max"  # what onnxruntime has for bytes

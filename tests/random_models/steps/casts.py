@@ -33,7 +33,7 @@ def cast_back(g: Growth) -> None:
 
 
 def cast_scaled(g: Growth) -> None:
-    x = g.find(lambda v: v.dtype in ("uint8", "int8", "int32", "int64", "bool"))
+    x = g.of_dtype(("uint8", "int8", "int32", "int64", "bool"))
     x = cast_to(g, x, g.main_float)
     x = g.add("Sub", x, g.constant(g.random([1] * x.rank, x.dtype))) if g.chance(0.5) else x
     g.add(g.one_of(["Div", "Mul"]), x, g.constant(np.array(g.one_of([255.0, 58.0, 16.0]), x.exact.dtype)))

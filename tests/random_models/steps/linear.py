@@ -86,7 +86,7 @@ def conv(g: Growth, spatial: int | None = None) -> Value:
 
 def conv_of_cast(g: Growth) -> None:
     """An image of bytes, cast and convolved."""
-    x = g.find(lambda v: v.dtype in ("uint8", "int8", "bool", "int32") and v.rank == 4)
+    x = g.of_dtype(("uint8", "int8", "bool", "int32"), 4)
     x = g.add("Cast", x, to={"float32": 1, "float16": 10, "float64": 11}[g.main_float])
     kernel, attributes = _window(g, x)
     out = g.draw(1, 12)

@@ -35,7 +35,7 @@ def rounded(g: Growth) -> None:
 
 
 def dequantise(g: Growth) -> None:
-    x = g.find(lambda v: v.dtype in ("int8", "uint8"))
+    x = g.of_dtype(("int8", "uint8"))
     if x.rank and g.chance(0.4):
         axis = g.draw(0, x.rank - 1)
         count = x.shape[axis]
@@ -61,7 +61,7 @@ def weights_of_bytes(g: Growth) -> None:
 
 
 def integer_matmul(g: Growth) -> None:
-    x = g.find(lambda v: v.dtype in ("int8", "uint8") and v.rank >= 2)
+    x = g.of_dtype(("int8", "uint8"), g.draw(2, 3))
     width = g.draw(1, 20)
     weights = g.constant(g.rng.integers(-128, 128, [x.shape[-1], width]).astype(np.int8))
     zeros = [_zero(g, x.dtype)] if g.chance(0.6) else []
@@ -71,7 +71,7 @@ def integer_matmul(g: Growth) -> None:
 
 
 def integer_conv(g: Growth) -> None:
-    x = g.find(lambda v: v.dtype == "uint8" and v.rank == 4)
+    x = g.of_dtype(("uint8",), 4)
     kernel = [g.draw(1, min(3, extent)) for extent in x.shape[2:]]
     weights = g.constant(g.rng.integers(0, 256, [g.draw(1, 8), x.shape[1], *kernel]).astype(np.uint8))
     zeros = [_zero(g, "uint8")] if g.chance(0.6) else []
@@ -80,7 +80,7 @@ def integer_conv(g: Growth) -> None:
 
 def quantised_product(g: Growth) -> None:
     """QLinearMatMul or QLinearConv."""
-    x = g.find(lambda v: v.dtype in ("int8", "uint8") and v.rank in (2, 3, 4))
+    x = g.of_dtype(("int8", "uint8"), g.draw(2, 4))
     a_scale, b_scale, y_scale = (g.constant(np.float32(number)) for number in (0.03, 0.02, g.one_of([0.5, 0.9])))
     zeros = [_zero(g, x.dtype) for _ in range(2)]
     if x.rank == 4 and x.dtype == "uint8":

@@ -40,7 +40,7 @@ def max_pool(g: Growth) -> None:
 
 
 def max_pool_of_bytes(g: Growth) -> None:
-    x = g.find(lambda v: v.dtype in ("uint8", "int8") and v.rank == 4)
+    x = g.of_dtype(("uint8", "int8"), 4)
     g.add("MaxPool", x, **_window(g, x, False))
 
 
@@ -87,7 +87,7 @@ def resize(g: Growth) -> None:
 
 
 def resize_of_bytes(g: Growth) -> None:
-    x = g.find(lambda v: v.dtype in ("uint8", "int8", "int32") and v.rank == 4)
+    x = g.of_dtype(("uint8", "int8", "int32"), 4)
     scales = [1.0, 1.0, g.one_of([2.0, 0.5]), g.one_of([2.0, 3.0])]
     g.add("Resize", x, None, g.constant(np.array(scales, "float32")), mode="nearest", nearest_mode="floor",
           coordinate_transformation_mode="asymmetric")  # fmt: skip

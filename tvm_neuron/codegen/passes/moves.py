@@ -191,9 +191,10 @@ def _would_read_itself(graph: Graph, source: Tensor, move: Block) -> bool:
 
 
 def _must_stay(graph: Graph, source: Tensor, move: Block) -> bool:
-    """Whether a gather reads the tensor, or the copy in DRAM that a gather needs is not its only reader."""
+    """Whether a gather reads the tensor, or others than the move would then read a copy in DRAM or of another dtype."""
     readers = graph.readers(source)
-    return any(map(gathered, readers)) or (move.output.kind == "scratch" and len(readers) > 1)
+    is_copy_for_one = move.output.kind == "scratch" or move.output.dtype != source.dtype
+    return any(map(gathered, readers)) or (is_copy_for_one and len(readers) > 1)
 
 
 def _covered_axes(load: Load, block: Block) -> tuple[Axis | None, ...] | None:
