@@ -94,6 +94,38 @@ def test_constants_keep_all_their_bits(shape: tuple[int, ...]) -> None:
             np.testing.assert_array_equal(on_core(build, array), getattr(np, name)(*operands))
 
 
+@pytest.mark.parametrize("rows", [1, 3, 40])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("is_even", [False, True])
+def test_constants_that_are_only_copied_keep_them_too(rows: int, axis: int, is_even: bool) -> None:
+    shape = (rows, 7) if axis == 0 else (7, rows)
+    constant, data = (RNG.integers(-(2**31) + 9, 2**31 - 9, part) for part in (shape, (2, 7) if axis == 0 else (7, 2)))
+    if is_even:
+        constant[...] = -(2**30) - 1
+    nodes = [helper.make_node("Concat", ["c", "x"], ["y"], "join", axis=axis)]
+    model = make_model(nodes, {"x": data.shape}, ["y"], {"c": constant}, dtype=TensorProto.INT64)
+    mod, params = relay.frontend.from_onnx(model)
+    library = relay.build(mod, target="neuron/inf2", params=params)
+    assert not tvm_neuron.report(library).placed("cpu")
+    executor = relay.graph_executor.GraphModule(library["default"](tvm_neuron.device()))
+    executor.run(x=data)
+    np.testing.assert_array_equal(executor.get_output(0).numpy(), np.concatenate([constant, data], axis))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_a_filling_of_many_bits(dtype: str) -> None:
+    data, fill = whole("int8", (4, 60)).astype(dtype), np.array(-(2**30) - 1, dtype)
+    node = helper.make_node("Pad", ["x", "widths", "fill"], ["y"], "pad")
+    code = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    weights = {"widths": np.int64([1, 0, 2, 3]), "fill": fill}
+    mod, params = relay.frontend.from_onnx(make_model([node], {"x": data.shape}, ["y"], weights, dtype=code))
+    library = relay.build(mod, target="neuron/inf2", params=params)
+    assert not tvm_neuron.report(library).placed("cpu")
+    executor = relay.graph_executor.GraphModule(library["default"](tvm_neuron.device()))
+    executor.run(x=data)
+    np.testing.assert_array_equal(executor.get_output(0).numpy(), np.pad(data, [(1, 2), (0, 3)], constant_values=fill))
+
+
 @pytest.mark.parametrize("target", ["int8", "uint8", "int16"])
 def test_casts_of_wide_integers_keep_the_lowest_bits(target: str) -> None:
     array = whole("int32")

@@ -7,8 +7,9 @@ import numpy as np
 from tvm_neuron.allocation.layouts import dram_strides
 from tvm_neuron.allocation.storage import InDram, OnChip, Storage
 from tvm_neuron.codegen.emit.emitter import Emitter
-from tvm_neuron.errors import InternalError
-from tvm_neuron.isa.dtypes import DTYPES
+from tvm_neuron.codegen.kernels.exact_constants import TOO_LONG
+from tvm_neuron.errors import InternalError, UnschedulableError
+from tvm_neuron.isa.dtypes import DTYPES, device_dtype
 from tvm_neuron.schedule.expr import Axis, Load
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Kernel
@@ -43,8 +44,11 @@ def emit_movement(emitter: Emitter, kernel: Kernel) -> None:
 
 def _table(emitter: Emitter, kernel: Kernel, tensor: Tensor) -> InDram:
     """A constant in device memory."""
-    dtype = tensor.dtype if tensor.dtype in DTYPES else "float32"
-    index = emitter.builder.add_weight(f"{kernel.origins[0].name}.table", np.asarray(tensor.value), dtype)
+    value, origin = np.asarray(tensor.value), kernel.origins[0]
+    dtype = device_dtype(tensor.dtype) if device_dtype(tensor.dtype) in DTYPES else "float32"
+    if tensor.dtype == "int64" and not np.array_equal(value.astype(DTYPES[dtype]), value):
+        raise UnschedulableError(f"{origin}: {TOO_LONG}", origin.name, TOO_LONG)
+    index = emitter.builder.add_weight(f"{origin.name}.table", value, dtype)
     return InDram(index, dtype, dram_strides(tensor.shape, range(len(tensor.shape))))
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tvm_neuron.codegen.integers import is_integer
 from tvm_neuron.errors import UnschedulableError
 from tvm_neuron.schedule.evaluate import evaluate
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, axes_of, loads
@@ -14,14 +15,20 @@ from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.operations import BITWISE
 from tvm_neuron.schedule.tensor import Tensor
 
+TOO_LONG = "it takes a constant of more than 32 bits, which no engine has"
+
 
 def keep_bits(kernel: Kernel) -> Kernel:
-    """The kernel; what it knows of the operands of operations on bits is exact.
+    """The kernel; what it knows of the operands of operations on bits, and of whole numbers that it copies, is exact.
 
     Raises:
         UnschedulableError: a constant has more than 32 bits.
     """
-    return replace(kernel, expr=_kept(kernel.expr, kernel, False))
+    expr = _kept(kernel.expr, kernel, is_integer(kernel.out.dtype))
+    if isinstance(expr, Num) and is_integer(kernel.out.dtype) and float(np.float32(expr.value)) != expr.value:
+        axes = (kernel.channel,)  # it is filled with float32, which the number is not
+        expr = _halves(np.full([axis.extent for axis in axes], int(expr.value)), axes)
+    return replace(kernel, expr=expr)
 
 
 def _kept(expr: Expr, kernel: Kernel, has_bits: bool) -> Expr:
@@ -44,12 +51,15 @@ def _constant(expr: Expr, kernel: Kernel) -> Expr:
     value = value.astype(np.int64)
     limits = np.iinfo(np.int32)
     if value.min() < limits.min or value.max() > limits.max:
-        reason = "it takes a constant of more than 32 bits, which no engine has"
-        raise UnschedulableError(f"{kernel.origins[0]}: {reason}", kernel.origins[0].name, reason)
+        raise UnschedulableError(f"{kernel.origins[0]}: {TOO_LONG}", kernel.origins[0].name, TOO_LONG)
     if np.all(value == value.flat[0]):
         return Num(int(value.flat[0]))
     if np.array_equal(value.astype(np.float32), value):
         return _load(value, axes)
+    return _halves(value, axes)
+
+
+def _halves(value: np.ndarray, axes: tuple[Axis, ...]) -> Apply:
     high = Apply("logical_shift_left", (_load(value >> 16, axes), Num(16)))
     return Apply("bitwise_or", (high, _load(value & 0xFFFF, axes)))
 
