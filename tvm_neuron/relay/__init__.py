@@ -4,8 +4,6 @@ Importing this module also makes `from tvm import relay` and `from tvm.contrib i
 and brings back `tvm.nd` and `tvm.device("neuron")`, so that a Relay-era script runs with this one import added.
 """
 
-from types import ModuleType
-
 from tvm.ir import GlobalVar
 
 from tvm_neuron.relay import analysis, compatibility, frontend, graph_executor, modules, op, testing, transform
@@ -30,6 +28,7 @@ from tvm_neuron.relay.ir.expr import (
 from tvm_neuron.relay.ir.functor import ExprFunctor, ExprMutator, ExprVisitor, bind
 from tvm_neuron.relay.ir.ty import AnyDim as Any
 from tvm_neuron.relay.ir.ty import FuncType, IncompleteType, TensorType, TupleType, scalar_type
+from tvm_neuron.relay.op import image, nn, vision
 
 __all__ = [
     "Any", "Call", "Constant", "ExecutorFactory", "Expr", "ExprFunctor", "ExprMutator", "ExprVisitor", "FuncType",
@@ -40,14 +39,6 @@ __all__ = [
 
 Expr = RelayExpr
 
-
-def _operators(prefix: str) -> ModuleType:
-    module = ModuleType(f"tvm.relay.{prefix}", f"Relay's operators under `{prefix}`.")
-    vars(module).update(op.namespace(prefix))
-    return module
-
-
-nn, image, vision = map(_operators, ("nn", "image", "vision"))
 globals().update(op.namespace())
 
 compatibility.install()

@@ -26,6 +26,8 @@ def install() -> None:
     if not hasattr(tvm, "nd"):
         tvm.nd = sys.modules["tvm.nd"] = _make_nd()
     tvm.device = _neuron_or_other_device
+    if not hasattr(tvm, "tir"):
+        tvm.tir = sys.modules["tvm.tir"] = tvm.tirx
     tvm.te.size_var = getattr(tvm.te, "size_var", tvm.te.var)
     if "tvm._ffi.base" not in sys.modules:
         _make_ffi()

@@ -59,14 +59,21 @@ class Lowering:
         self._functions = functions
         self._open: list[str] = []
         self._counts: Counter[str] = Counter()
+        self._names: Counter[str] = Counter()
         self._origins: list[Origin] = []
         self._dims = Dims()
 
     def parameter(self, param: Var) -> Var:
         """Remembers a parameter, whose variable of Relax is made when its type is known."""
         if isinstance(param.type_annotation, TensorType | TupleType):
-            self.values[param] = relax.Var(param.name_hint, self._dims.to_relax(param.type_annotation))
+            self.values[param] = self._variable(param, param.type_annotation)
         return param
+
+    def _variable(self, param: Var, ty: Any) -> relax.Var:
+        """With a name of its own: those of Relay's variables need not differ."""
+        name = str(param.name_hint)
+        self._names[name] += 1
+        return relax.Var(name if self._names[name] == 1 else f"{name}_{self._names[name] - 1}", self._dims.to_relax(ty))
 
     def module(self, func: Function, params: list[Var]) -> tvm.IRModule:
         """The module whose `main` computes the body of `func`."""
@@ -211,7 +218,7 @@ class Lowering:
             if index in missing:
                 var = call.args[index]
                 self.filled[var] = ty
-                self.values[var] = relax.Var(var.name_hint, self._dims.to_relax(ty))
+                self.values[var] = self._variable(var, ty)
 
     def _origin(self, call: Call) -> Origin:
         name = str(call.op.name)

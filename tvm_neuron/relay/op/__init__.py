@@ -1,29 +1,32 @@
 """The operators of Relay, a family a file; `OPERATORS` has all of them by name, `namespace` what users call."""
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from tvm_neuron.relay.ir.expr import MEANINGS
 from tvm_neuron.relay.op import (
+    boxes,
     convolution,
     create,
     dense,
     elementwise,
-    image,
     indexing,
-    nn,
+    layers,
     norm,
     pooling,
     reduce,
+    resizing,
     shape,
     sorting,
-    vision,
 )
 from tvm_neuron.relay.op.declare import OPERATORS, PUBLIC
 
-__all__ = ["FAMILIES", "OPERATORS", "namespace"]
+__all__ = ["FAMILIES", "OPERATORS", "image", "namespace", "nn", "vision"]
 
-FAMILIES = (elementwise, reduce, shape, indexing, create, sorting, dense, convolution, pooling, norm, nn, image, vision)
+FAMILIES = (
+    elementwise, reduce, shape, indexing, create, sorting, dense, convolution, pooling, norm, layers, resizing, boxes,
+)  # fmt: skip
 """The files, in the order of the manual."""
 
 _WRAPPED: dict[str, Callable[..., Any]] = {"arange": create.arange, "meshgrid": shape.meshgrid, "topk": sorting.topk}
@@ -37,3 +40,13 @@ def namespace(prefix: str = "") -> dict[str, Callable[..., Any]]:
     if not prefix:
         return {name: function for name, function in PUBLIC.items() if "." not in name} | _WRAPPED
     return {name.removeprefix(f"{prefix}."): each for name, each in PUBLIC.items() if name.startswith(f"{prefix}.")}
+
+
+def _module(prefix: str) -> ModuleType:
+    module = ModuleType(f"tvm.relay.op.{prefix}", f"Relay's operators under `{prefix}`.")
+    vars(module).update(namespace(prefix))
+    return module
+
+
+nn, image, vision = map(_module, ("nn", "image", "vision"))
+globals().update(namespace())  # `relay.op.add` is `relay.add`

@@ -95,13 +95,19 @@ def strided_slice(
     """From `begin` to `end` by `strides` along each axis; in mode `size`, `end` counts elements, -1 for all."""
     rank = int(data.ty.ndim)
     begin, end = _listed(begin), _listed(end)
-    named = [each % rank for each in axes] if axes else list(range(len(begin)))
-    steps = [1] * len(begin) if strides is None or slice_mode == "size" else _listed(strides)
-    steps = steps * len(begin) if len(steps) == 1 else [*steps, *[1] * (len(begin) - len(steps))]
+    count = min(len(begin), len(end))  # what one of them leaves out is whole
+    named = [each % rank for each in axes][:count] if axes else list(range(count))
+    begin, end = begin[:count], end[:count]
     if slice_mode == "size":
-        sizes = [int(data.ty.shape[each]) for each in named]
-        end = [size if count == -1 else at + count for at, count, size in zip(begin, end, sizes, strict=True)]
-    return R.strided_slice(data, named[: len(end)], begin[: len(end)], end, steps[: len(end)])
+        sizes = [data.ty.shape[each] for each in named]
+        end = [size if wanted == -1 else at + wanted for at, wanted, size in zip(begin, end, sizes, strict=True)]
+        return R.strided_slice(data, named, begin, end)
+    return R.strided_slice(data, named, begin, end, _steps(strides, count))
+
+
+def _steps(strides: Sequence[int] | int | None, count: int) -> list[int]:
+    steps = [1] if strides is None else _listed(strides)
+    return steps * count if len(steps) == 1 else [*steps, *[1] * count][:count]
 
 
 def _listed(value: Any) -> list[int]:
@@ -123,8 +129,8 @@ def strided_set(
 ) -> Tensor:
     """`data` with the slice that `strided_slice` would read replaced by `v`."""
     shape = [int(dim) for dim in data.ty.shape]
-    steps = list(strides) if strides else [1] * len(begin)
-    picked = tuple(slice(*bounds) for bounds in zip(begin, end, steps, strict=True))
+    begin, end = _listed(begin), _listed(end)
+    picked = tuple(slice(*bounds) for bounds in zip(begin, end, _steps(strides, len(begin)), strict=True))
     places = np.arange(int(np.prod(shape))).reshape(shape)[picked]
     flat = R.scatter_elements(
         R.reshape(data, [-1]), relax.const(places.ravel().astype("int64")), R.reshape(v, [-1]), 0

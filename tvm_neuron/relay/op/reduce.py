@@ -1,8 +1,10 @@
 """Reductions: the attributes `axis` (all where None), `keepdims`, and `exclude` for all axes but those named."""
 
 from collections.abc import Callable, Sequence
+from math import prod as product
 from typing import Any
 
+import tvm
 from tvm import relax
 
 from tvm_neuron.relay.op.declare import R, Tensor, operator
@@ -36,6 +38,13 @@ def _reduction(name: str, function: Callable[..., Any], meaning: str) -> Callabl
     return operator(name)(body)
 
 
+def mean_of(data: Any, axes: Sequence[int], keepdims: bool) -> Any:
+    """The mean, of 16 bits in float32: sums of many elements, and their number, are beyond float16."""
+    if str(data.ty.dtype) != "float16":
+        return R.mean(data, axes, keepdims)
+    return R.astype(R.mean(R.astype(data, "float32"), axes, keepdims), "float16")
+
+
 def _of_bools(function: Callable[..., Any]) -> Callable[..., Any]:
     def reduced(data: Any, axes: Sequence[int], keepdims: bool) -> Any:
         return R.astype(function(R.astype(data, "int32"), axes, keepdims), "bool")
@@ -47,7 +56,7 @@ sum = _reduction("sum", R.sum, "The sum")  # noqa: A001
 prod = _reduction("prod", R.prod, "The product")
 max = _reduction("max", R.max, "The greatest element")  # noqa: A001
 min = _reduction("min", R.min, "The least element")  # noqa: A001
-mean = _reduction("mean", R.mean, "The mean")
+mean = _reduction("mean", mean_of, "The mean")
 all = _reduction("all", _of_bools(R.min), "Whether all are true")  # noqa: A001
 any = _reduction("any", _of_bools(R.max), "Whether any is true")  # noqa: A001
 
@@ -82,12 +91,15 @@ argmin = _position("argmin", R.argmin, "the least")
 
 def spread(data: Tensor, axes: list[int], keepdims: bool, unbiased: bool, mean: Tensor | None = None) -> Tensor:
     """The variance over `axes`."""
-    count = 1
-    for each in axes:
-        count *= int(data.ty.shape[each])
-    off = R.subtract(data, R.mean(data, axes, True) if mean is None else mean)
-    total = R.sum(R.multiply(off, off), axes, keepdims)
-    return R.multiply(total, number(1 / (count - 1 if unbiased else count), data))
+    off = R.subtract(data, mean_of(data, axes, True) if mean is None else mean)
+    biased = mean_of(R.multiply(off, off), axes, keepdims)
+    if not unbiased:
+        return biased
+    sizes = [data.ty.shape[each] for each in axes]
+    if not all(isinstance(size, tvm.tirx.IntImm) for size in sizes):
+        raise ValueError("an unbiased variance over dimensions that are known only when the model runs")
+    count = product(int(size) for size in sizes)
+    return R.multiply(biased, number(count / (count - 1), data))
 
 
 @operator("variance")
@@ -113,14 +125,14 @@ def mean_variance(
 ) -> Any:
     """The mean and the variance over the axes."""
     axes = axes_of(data, axis, exclude)
-    return [R.mean(data, axes, keepdims), spread(data, axes, keepdims, unbiased)]
+    return [mean_of(data, axes, keepdims), spread(data, axes, keepdims, unbiased)]
 
 
 @operator("mean_std", outputs=2)
 def mean_std(data: Tensor, axis: Axes = None, keepdims: bool = False, exclude: bool = False) -> Any:
     """The mean and the standard deviation over the axes."""
     axes = axes_of(data, axis, exclude)
-    return [R.mean(data, axes, keepdims), R.sqrt(spread(data, axes, keepdims, unbiased=False))]
+    return [mean_of(data, axes, keepdims), R.sqrt(spread(data, axes, keepdims, unbiased=False))]
 
 
 @operator("logsumexp")

@@ -6,7 +6,26 @@ import tvm
 
 from tvm_neuron.relay.ir.expr import Function
 from tvm_neuron.relay.modules import module_of
+from tvm_neuron.relay.testing import (
+    dcgan,
+    densenet,
+    dqn,
+    layers,
+    lstm,
+    mlp,
+    mobilenet,
+    resnet,
+    resnet_3d,
+    squeezenet,
+    vgg,
+)
+from tvm_neuron.relay.testing.init import create_workload
 from tvm_neuron.relay.transform import InferType
+
+__all__ = [
+    "create_workload", "dcgan", "densenet", "dqn", "layers", "lstm", "mlp", "mobilenet", "resnet", "resnet_3d",
+    "run_infer_type", "run_opt_pass", "squeezenet", "vgg",
+]  # fmt: skip
 
 
 def run_opt_pass(expr: Any, opt_pass: tvm.transform.Pass, import_prelude: bool = False) -> Any:

@@ -1,4 +1,4 @@
-"""`relay.image`: resizing and sampling."""
+"""Images: resizing and sampling."""
 
 from collections.abc import Sequence
 from typing import Any

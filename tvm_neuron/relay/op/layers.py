@@ -1,4 +1,4 @@
-"""The rest of `relay.nn`: biases, activations, padding, blocks of space, losses."""
+"""Other layers: biases, activations, padding, blocks of space, losses."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""`relay.vision`: boxes and regions."""
+"""Vision: boxes and regions."""
 
 from collections.abc import Sequence
 from typing import Any
