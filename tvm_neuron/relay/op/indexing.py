@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import tvm
 from tvm import relax
 
 from tvm_neuron.relay.op.declare import OptionalTensor, R, Tensor, Tensors, operator
@@ -20,14 +21,16 @@ def take(data: Tensor, indices: Tensor, axis: int | None = None, batch_dims: int
     flat = R.reshape(data, [-1]) if axis is None else data
     rank = 1 if axis is None else int(data.ty.ndim)
     at = (axis or 0) % rank
-    size = int(np.prod([int(dim) for dim in data.ty.shape])) if axis is None else int(data.ty.shape[at])
-    wanted = _inside(indices, size, mode)
+    wanted = _inside(indices, flat.ty.shape[at], mode)
     if batch_dims:
         return _batched(flat, wanted, at, batch_dims % int(indices.ty.ndim))
     return R.take(flat, wanted, at)
 
 
-def _inside(indices: Any, size: int, mode: str) -> Any:
+def _inside(indices: Any, dim: Any, mode: str) -> Any:
+    if not isinstance(dim, tvm.tirx.IntImm):
+        return indices  # what is known only when the model runs is checked then
+    size = int(dim)
     signed = indices if str(indices.ty.dtype).startswith("int") else R.astype(indices, "int64")
     signed = (signed)
     if mode == "wrap":
@@ -76,7 +79,7 @@ def scatter_elements(
     data: Tensor, indices: Tensor, updates: Tensor, axis: int = 0, reduction: str = "update"
 ) -> Tensor:
     """`data` with elements along `axis` replaced, or added to and the like, where the indices say."""
-    return R.scatter_elements(data, indices, updates, axis, reduction)
+    return R.scatter_elements(data, R.astype(indices, "int64"), updates, axis, reduction)
 
 
 @operator("scatter_nd")

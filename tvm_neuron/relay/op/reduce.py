@@ -96,7 +96,7 @@ def spread(data: Tensor, axes: list[int], keepdims: bool, unbiased: bool, mean: 
     if not unbiased:
         return biased
     sizes = [data.ty.shape[each] for each in axes]
-    if not all(isinstance(size, tvm.tirx.IntImm) for size in sizes):
+    if [size for size in sizes if not isinstance(size, tvm.tirx.IntImm)]:
         raise ValueError("an unbiased variance over dimensions that are known only when the model runs")
     count = product(int(size) for size in sizes)
     return R.multiply(biased, number(count / (count - 1), data))

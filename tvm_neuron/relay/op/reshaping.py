@@ -17,7 +17,7 @@ def reshaped(shape: list[Any], wanted: Sequence[int] | int, allowzero: bool) -> 
     while index < len(numbers):
         number = numbers[index]
         needs = {0: not allowzero, -3: 2, -4: 1}.get(number, 0)
-        if at + needs > len(shape) or (number == -4 and index + 2 >= len(numbers)):
+        if (needs and at + needs > len(shape)) or (number == -4 and index + 2 >= len(numbers)):
             raise ValueError(f"newshape {tuple(numbers)} does not fit the shape {[str(dim) for dim in shape]}")
         if number == 0 and not allowzero:
             out.append(shape[at])

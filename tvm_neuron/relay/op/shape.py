@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import tvm
+
 from tvm_neuron.relay.ir.expr import TupleWrapper
 from tvm_neuron.relay.op.declare import R, Tensor, Tensors, fields, operator
 from tvm_neuron.relay.op.layouts import relayout
@@ -79,8 +81,8 @@ def split(data: Tensor, indices_or_sections: int | Sequence[int], axis: int = 0)
     """Parts along `axis`: as many equal ones, or cut at the positions given."""
     at = axis % int(data.ty.ndim)
     if isinstance(indices_or_sections, int):
-        size = int(data.ty.shape[at])
-        if size % indices_or_sections:
+        size = data.ty.shape[at]
+        if isinstance(size, tvm.tirx.IntImm) and int(size) % indices_or_sections:
             raise ValueError(f"{size} elements along axis {axis} can't be split into {indices_or_sections} equal parts")
     cuts = indices_or_sections if isinstance(indices_or_sections, int) else list(indices_or_sections)
     return fields(R.split(data, cuts, at), _parts(indices_or_sections))
