@@ -241,6 +241,8 @@ def _binary(r: RandomConstants) -> onnx.NodeProto | None:
     value = r.value(other)
     attributes = {}
     dtype = value.dtype
+    if op == "PRelu" and not np.all(np.isfinite(value)):
+        return None  # a slope is multiplied by zero where it does not count
     if dtype.kind in "iu" and op in ("Div", "Mod", "Pow", "BitShift"):  # without what C++ leaves open
         if dtype.kind == "i" and np.any(r.value(name) == np.iinfo(dtype).min):
             return None

@@ -177,6 +177,8 @@ def cast(inner: Expr, source: str, target: str) -> Expr:
         if bits <= 16:
             return wrapped(truncated(inner), target)
         return truncated(clamped(inner, -float(2**31), _LARGEST_FLOAT))
+    if target not in _BITS:
+        return inexact(f"cast.{target}", inner)
     fits = _BITS.get(source, 64) < bits or {source, target} == {"int32", "int64"} or source == target
     if fits and not (source == "int8" and target.startswith("u")):
         return inner
