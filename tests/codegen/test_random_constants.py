@@ -82,10 +82,3 @@ def test_operators() -> None:
 def test_chains() -> None:
     assert check(range(1000, 1050), 5).total() > 100
 
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("_by")
-def test_more() -> None:
-    checked = check(range(2000, 4000), 1) + check(range(4000, 4500), 6)
-    assert checked.total() > 2500
-    assert len(checked) > 100
