@@ -34,5 +34,6 @@ def run_apart(task: Callable[..., None], arguments: tuple[Any, ...], seconds: in
 
 def _limited(task: Callable[..., None], arguments: tuple[Any, ...], seconds: int, memory_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    # past the soft limit a signal ends it, which tells why; the hard one would kill it without a word
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
     task(*arguments)

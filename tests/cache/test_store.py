@@ -235,6 +235,7 @@ for turn in range(40):
 """
 
 
+@pytest.mark.slow
 def test_several_processes_write_and_read(tmp_path: Path, source: Path) -> None:
     """All write the same keys into a cache with room for two of the four: entries come and go, and are always whole."""
     words = [sys.executable, "-c", _WRITER, str(tmp_path / "cache"), str(source)]

@@ -29,6 +29,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 def test_a_compile_takes_less_than_three_times_the_weights(tmp_path: Path) -> None:
     rng, width, layers = np.random.default_rng(0), 2048, 8

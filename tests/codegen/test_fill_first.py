@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnx
+import pytest
 from onnx import helper
 
 from tests.codegen.graphs import graph_of
@@ -54,6 +55,7 @@ def test_all_chunks_of_channels_are_filled_at_once() -> None:
     check(model, "inf2")
 
 
+@pytest.mark.slow
 def test_large_fills_are_done_chunk_by_chunk() -> None:
     program = compile_model(padded(300, 300), "neuron/inf2").program
     fills = [(counts, step.result.shape) for counts, step in program.instructions() if isinstance(step, Memset)]

@@ -61,6 +61,7 @@ def test_as_onnxruntime(mode: str) -> None:
     check(joined(), "inf1", mode)
 
 
+@pytest.mark.slow
 def test_in_tiles_as_onnxruntime(tmp_path: Path) -> None:
     case = Case(model := joined(), random_inputs(model))
     found = run(compile_model(model, shrunk(tmp_path, "inf1", 24)), case.inputs, "nest")

@@ -94,6 +94,7 @@ def test_turns_load_weights_again(turns: int, size: tuple[int, int, int, int], m
     np.testing.assert_allclose(after[output], before[output], rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chip", ["inf1", "inf2"])
 def test_weights_of_a_large_batch_come_once(chip: str) -> None:
     """BERT-large of batch 8; on inf1 the channels between dense layers would take two thirds of SBUF all at once."""

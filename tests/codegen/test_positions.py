@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
@@ -40,6 +41,7 @@ def test_a_constant_along_rows_is_added_exactly() -> None:
     np.testing.assert_array_equal(actual, x + row)
 
 
+@pytest.mark.slow
 def test_those_of_one_kernel_do_not_overwrite_each_other() -> None:
     """Scale and shift of BERT's last norm need all of their memory, of which the embeddings took a part before."""
     model = bert(1, 32, 768, 12, 1)

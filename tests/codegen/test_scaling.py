@@ -35,6 +35,7 @@ def encoder(layers: int) -> Any:
     return Encoder(hidden=64, heads=2, rows=16, layers=layers).model()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "sizes"), [(encoder, (2, 4, 8)), (lambda steps: lstm_seq2seq(steps, 32, 50), (1, 2, 4))]
 )

@@ -50,6 +50,7 @@ def _sliced(kernels: Kernels) -> list[Kernel]:
     return defer(found, late, partition_of)
 
 
+@pytest.mark.slow
 def test_same_meaning(kernels: Kernels) -> None:
     """In float64, up to the order of sums."""
     graph, whole, partition_of, _ = kernels

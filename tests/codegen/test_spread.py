@@ -77,6 +77,7 @@ def test_zeros_are_made_once() -> None:
     assert sum(dims[1][1] for dims in zeros if dims[0] == (pitch, 128)) == pitch < 28 * len(THREES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("numbers", "ring_kib", "pitch"),
     [

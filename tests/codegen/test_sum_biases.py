@@ -80,6 +80,7 @@ def test_blocks_as_onnxruntime(channels: int, batch: int, chip: str, mode: str) 
     check(model, chip, mode)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kib", [20, 24, 32])
 @pytest.mark.parametrize("chip", ["inf1", "inf2"])
 def test_in_little_memory(chip: str, kib: int, tmp_path: Path) -> None:

@@ -75,6 +75,7 @@ def test_weights_come_once_for_all_tiles(tmp_path: Path) -> None:
     assert traffic["weight"] == sum(array.nbytes for array in tight.weights.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kib", "most"), [(24, 0), (20, 3)])
 def test_several_groups_of_tiles_leave_little_in_dram(kib: int, most: int, tmp_path: Path) -> None:
     """There is room for few rows of the image's size: what a group leaves behind lies in DRAM, nothing else.
@@ -105,6 +106,7 @@ def test_several_groups_of_tiles_leave_little_in_dram(kib: int, most: int, tmp_p
     assert traffic.get("scratch", 0) <= most * between
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("channels", "layers", "size", "kib"), [(96, 4, 28, 24), (64, 6, 28, 20), (64, 6, 28, 28), (64, 6, 56, 64)]
 )

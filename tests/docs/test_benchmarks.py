@@ -89,6 +89,7 @@ def rows_of_a_task(name: str) -> list[Row]:
     return [Row(what=name, unit="", samples=(1.0,))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_timed", [False, True])
 def test_a_group_is_run_in_order(is_timed: bool) -> None:
     group = Group("letters", [partial(rows_of_a_task, name) for name in "abc"], is_timed)

@@ -33,6 +33,7 @@ def test_any_byte_changed(compress: bool) -> None:
                 neff.read(damaged)
 
 
+@pytest.mark.slow
 def test_damage_that_no_checksum_tells() -> None:
     fuzz(first=0, count=ROUNDS, processes=1)
 

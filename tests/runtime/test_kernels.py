@@ -119,6 +119,7 @@ def test_convolve(
     np.testing.assert_allclose(out.numpy(), wanted, atol=tolerance, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(openblas() is None, reason="NumPy has another BLAS")
 @pytest.mark.parametrize("count", ["1", "3"])
 def test_any_number_of_threads(count: str) -> None:

@@ -31,6 +31,7 @@ def shrunk(folder: Path, chip: str, sbuf_kib: int) -> dict[str, str]:
     return {"tag": "neuron", "device": str(path)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("chip", ["inf1", "inf2"])
 def test_numbers_stay(chip: str, batch: int, tmp_path: Path) -> None:

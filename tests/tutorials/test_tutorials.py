@@ -15,7 +15,13 @@ def test_they_are_numbered() -> None:
     assert SCRIPTS
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+LONG = "03_choose_batch_and_pipeline"  # compiles for every number of cores
+
+
+@pytest.mark.parametrize(
+    "script",
+    [pytest.param(each, id=each.stem, marks=pytest.mark.slow if each.stem == LONG else ()) for each in SCRIPTS],
+)
 def test_it_runs(script: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120

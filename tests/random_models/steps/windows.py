@@ -3,7 +3,7 @@
 import numpy as np
 
 from tests.random_models.growth import Growth
-from tests.random_models.steps.linear import image
+from tests.random_models.steps.linear import auto_pad, image
 from tests.random_models.value import Value
 
 
@@ -21,11 +21,7 @@ def _window(g: Growth, x: Value, may_dilate: bool) -> dict[str, object]:
     if may_dilate:
         window["dilations"] = dilations
     if g.chance(0.2):
-        window = {
-            "kernel_shape": kernel,
-            "strides": strides,
-            "auto_pad": g.one_of(["SAME_UPPER", "SAME_LOWER", "VALID"]),
-        }
+        window = {"kernel_shape": kernel, "strides": strides, "auto_pad": auto_pad(g, x.shape[2:], kernel, strides)}
     elif g.chance(0.3):
         window["ceil_mode"] = 1
     return window

@@ -81,9 +81,9 @@ def split(data: Tensor, indices_or_sections: int | Sequence[int], axis: int = 0)
     """Parts along `axis`: as many equal ones, or cut at the positions given."""
     at = axis % int(data.ty.ndim)
     if isinstance(indices_or_sections, int):
-        size = data.ty.shape[at]
-        if isinstance(size, tvm.tirx.IntImm) and int(size) % indices_or_sections:
-            raise ValueError(f"{size} elements along axis {axis} can't be split into {indices_or_sections} equal parts")
+        size, count = data.ty.shape[at], indices_or_sections
+        if isinstance(size, tvm.tirx.IntImm) and int(size) % count:
+            raise ValueError(f"{int(size)} elements along axis {axis} can't be split into {count} equal parts")
     cuts = indices_or_sections if isinstance(indices_or_sections, int) else list(indices_or_sections)
     return fields(R.split(data, cuts, at), _parts(indices_or_sections))
 
