@@ -51,7 +51,8 @@ class OneNode:
     def __call__(self, inputs: Mapping[str, NDArray]) -> list[NDArray]:
         """The outputs. Raises UnfitError."""
         try:
-            return [np.asarray(array) for array in self._run(dict(inputs))]
+            arrays = {name: np.asarray(array) for name, array in inputs.items()}  # arithmetic makes numbers of scalars
+            return [np.asarray(array) for array in self._run(arrays)]
         except (*_OURS, ValueError, IndexError, TypeError, RuntimeError) as error:
             raise UnfitError(str(error)) from error
 

@@ -145,8 +145,13 @@ def _mean_of_whole(node: Node) -> relax.Expr | None:
     """The mean of integers in their own dtype, in which TVM's kernel doesn't leave it."""
     given = node.constant(1)
     axes = node.attrs.get("axes") if given is None else given.tolist()
-    if "int" not in node.dtype() or not node.is_static() or not axes:
+    is_known = given is not None or all(each is None for each in node.inputs[1:])
+    if "int" not in node.dtype() or not node.is_static() or not is_known:
         return None
+    if not axes:
+        if node.attrs.get("noop_with_empty_axes"):
+            return None
+        axes = range(len(node.shape()))
     count = math.prod(node.shape()[axis] for axis in axes)
     total = node.emit(relax.op.sum(node.inputs[0], list(axes), keepdims=bool(node.attrs.get("keepdims", 1))))
     return relax.op.divide(total, relax.const(count, node.dtype())) if count else None
