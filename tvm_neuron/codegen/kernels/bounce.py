@@ -40,6 +40,8 @@ def permutes_partitions(kernel: Kernel, load: Load, partition_of: Mapping[Tensor
     if is_diagonal(load, partition_of[load.tensor]):
         return True
     here = maps[partition_of[load.tensor]].terms if maps else {}
+    if here and here != {kernel.channel: 1}:  # several axes run over its partitions, or another one
+        return True
     return here != kernel.out_maps[partition_of[kernel.out]].terms and not _is_by_channel(kernel, here)
 
 
