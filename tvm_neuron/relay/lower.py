@@ -11,6 +11,7 @@ from tvm import relax
 from tvm.ir import GlobalVar
 
 from tvm_neuron.errors import ModelError, NeuronError
+from tvm_neuron.frontend.blocks import ended_on_error
 from tvm_neuron.frontend.origin import OPERATORS_ATTR, Origin, retag, with_origin
 from tvm_neuron.relay.ir.expr import Call, Constant, Function, If, Let, Op, Tuple, TupleGetItem, Var
 from tvm_neuron.relay.ir.functor import children, post_order
@@ -80,7 +81,7 @@ class Lowering:
         # the variables without a type get one from what uses them, so the parameters are known after the body
         bb = self.bb
         with bb.function("main"):
-            with _closed_on_error(bb), bb.dataflow():
+            with ended_on_error(bb), bb.dataflow():
                 result = bb.emit_output(self._single(self.lower(func.body)))
             bb.emit_func_output(result, [self._made(param) for param in params])
         mod = bb.get()
@@ -240,16 +241,6 @@ class Lowering:
             types = " and ".join(str(self._type(value)) for value in (one, other))
             raise ModelError(f"the branches of an If give {types}: they must be the same")
         return self.bb.emit(relax.op.where(cond, one, other))
-
-
-@contextmanager
-def _closed_on_error(bb: relax.BlockBuilder) -> Iterator[None]:
-    """Ends the block that a dataflow scope leaves begun, which TVM else warns of on stderr."""
-    try:
-        yield
-    except NeuronError:
-        bb._end_block()
-        raise
 
 
 @contextmanager

@@ -5,8 +5,7 @@ leave no trace but a constant. Other nodes go, in this order, to our own convert
 ONNX standard, or to TVM's converter.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from tvm import relax
 from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
 
 from tvm_neuron.errors import ModelError
+from tvm_neuron.frontend.blocks import ended_on_error
 from tvm_neuron.frontend.match_cast import unnest_match_casts
 from tvm_neuron.frontend.onnx.batch import Batch, fix_reshape_target
 from tvm_neuron.frontend.onnx.control_flow import select_branch, unroll_loop, unroll_scan
@@ -44,16 +44,6 @@ from tvm_neuron.frontend.origin import OPERATORS_ATTR, OUTPUTS_ATTR, Origin
 
 _OWN_OPSET = 18
 """Nodes that the importer itself makes are written in this operator set."""
-
-
-@contextmanager
-def _ended_on_error(bb: relax.BlockBuilder) -> Iterator[None]:
-    """Ends the block that a dataflow scope leaves begun, which TVM else warns of on stderr, beside our message."""
-    try:
-        yield
-    except ModelError:
-        bb._end_block()
-        raise
 
 
 class Importer:
@@ -91,7 +81,7 @@ class Importer:
         self._state.bound = set(variables)
         bb = self._state.bb
         with bb.function("main", params=variables):
-            with _ended_on_error(bb), bb.dataflow():
+            with ended_on_error(bb), bb.dataflow():
                 self._walk(graph.node, [value.name for value in graph.output], opset, None, "")
                 results = [output(self._state, value.name) for value in graph.output]
                 result = bb.emit_output(results[0] if len(results) == 1 else relax.Tuple(results))
