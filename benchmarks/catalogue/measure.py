@@ -81,7 +81,7 @@ def _report(model: onnx.ModelProto, library: relay.ExecutorFactory, results: Res
         operators_on_core=len(report.placed("neuroncore")), operators_on_cpu=len(on_cpu),
         cpu_operators=dict(Counter(row.op for row in on_cpu).most_common()),
         cpu_reasons=dict(Counter(row.reason[:LONGEST_MESSAGE] for row in on_cpu).most_common(5)),
-        latency_us=report.latency_us, roofline_us=report.roofline_us, macs=report.macs,
+        latency_us=report.latency_us, roofline_us=report.roofline_us, bound_us=report.bound_us, macs=report.macs,
         macs_on_cpu=multiplications(model, {row.name for row in on_cpu}), dram_bytes=report.dram_bytes,
         pe_utilisation=report.pe_utilisation, instructions=report.instructions,
     )  # fmt: skip

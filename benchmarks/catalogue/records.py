@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,11 @@ def ratio(record: Record) -> float | None:
     return record["latency_us"] / record["roofline_us"] if record.get("roofline_us") else None
 
 
+def over_bound(record: Record) -> float | None:
+    """Modelled time over what no program could beat; None where that is not known."""
+    return record["latency_us"] / record["bound_us"] if record.get("bound_us") else None
+
+
 def is_wrong(record: Record) -> bool:
     """Whether a result is farther from onnxruntime's than its precision explains."""
     pairs = [(record.get("error"), record.get("bound")), (record.get("error_fp32"), record.get("bound_fp32"))]
@@ -45,7 +51,7 @@ def core_share(record: Record) -> float | None:
     return record["macs"] / total if total else None
 
 
-def mean_ratio(records: list[Record]) -> float:
-    """The geometric mean of the ratios; NaN without any."""
-    logs = [math.log(found) for record in records if (found := ratio(record))]
+def mean(values: Iterable[float | None]) -> float:
+    """The geometric mean of those that are known; NaN without any."""
+    logs = [math.log(value) for value in values if value]
     return math.exp(sum(logs) / len(logs)) if logs else math.nan

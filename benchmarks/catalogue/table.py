@@ -1,14 +1,15 @@
 """The records as a line, a summary, and the table of docs/catalogue.md."""
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from benchmarks.catalogue.records import Record, core_share, is_wrong, mean_ratio, ratio
+from benchmarks.catalogue.records import Record, core_share, is_wrong, mean, over_bound, ratio
 
 HEAD = (
     "network", "family", "chip", "outcome", "core", "CPU", "products", "error", "bound", "fp32 error", "us", "ratio",
-    "compiled s", "MB", "on the CPU, or why not",
+    "over bound", "compiled s", "MB", "on the CPU, or why not",
 )  # fmt: skip
 _TEXTS = ("network", "family", "chip", "outcome", "on the CPU, or why not")
 _LONGEST = 120
@@ -27,8 +28,9 @@ def cells(record: Record) -> tuple[str, ...]:
         record["name"], record["family"], record["chip"], "wrong" if is_wrong(record) else record["outcome"],
         str(record.get("operators_on_core", "")), str(record.get("operators_on_cpu", "")), _share(core_share(record)),
         _percent(record.get("error")), _percent(record.get("bound")), _short(record.get("error_fp32")),
-        _number(record.get("latency_us"), 1), _number(ratio(record), 2), _number(record.get("compile_seconds"), 1),
-        _number(record.get("peak_bytes"), 0, 1e6), " ".join(told[:_LONGEST].replace("|", "/").split()),
+        _number(record.get("latency_us"), 1), _number(ratio(record), 2), _number(over_bound(record), 2),
+        _number(record.get("compile_seconds"), 1), _number(record.get("peak_bytes"), 0, 1e6),
+        " ".join(told[:_LONGEST].replace("|", "/").split()),
     )  # fmt: skip
 
 
@@ -51,10 +53,12 @@ def summary(found: Sequence[Record]) -> str:
     if ratios:
         worst = max(ratios, key=lambda name: ratios[name])
         seconds = [record["compile_seconds"] for record in found if "compile_seconds" in record]
+        over = mean(map(over_bound, found))
+        bounded = "" if math.isnan(over) else f", over the bound {over:.2f}"
         text += (
-            f" Modelled time over roofline: geometric mean {mean_ratio(list(found)):.2f}, median"
-            f" {statistics.median(ratios.values()):.2f}, worst {ratios[worst]:.1f} ({worst}). Compile seconds: median"
-            f" {statistics.median(seconds):.1f}, most {max(seconds):.1f}."
+            f" Modelled time over roofline: geometric mean {mean(ratios.values()):.2f}, median"
+            f" {statistics.median(ratios.values()):.2f}, worst {ratios[worst]:.1f} ({worst}){bounded}. Compile"
+            f" seconds: median {statistics.median(seconds):.1f}, most {max(seconds):.1f}."
         )
     return text
 

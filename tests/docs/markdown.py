@@ -7,7 +7,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FILES = (
-    "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "BENCHMARKS.md", "docs/catalogue.md", "docs/cli.md",
+    "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "BENCHMARKS.md", "docs/bound.md", "docs/catalogue.md",
+    "docs/cli.md",
     "docs/deploy.md", "docs/isa.md", "docs/neff.md", "docs/networks.md", "docs/operators.md", "docs/pipeline.md",
     "docs/placement.md", "docs/precision.md", "docs/relay.md",
 )  # fmt: skip

@@ -44,4 +44,4 @@ def test_what_is_found_of_a_block() -> None:
     assert record["outcome"] == "built"
     assert record["error"] <= record["bound"]
     assert record["error_fp32"] <= record["bound_fp32"]
-    assert record["latency_us"] > record["roofline_us"] > 0
+    assert record["latency_us"] > record["bound_us"] > record["roofline_us"] > 0

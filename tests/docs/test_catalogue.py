@@ -44,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 
 def found(name: str, us: float, **more: object) -> records.Record:
     known = {"name": name, "family": "f", "chip": "inf2", "outcome": "built", "compile_seconds": 2.0}
-    return known | {"latency_us": us, "roofline_us": 10.0, "macs": 60} | more
+    return known | {"latency_us": us, "roofline_us": 10.0, "bound_us": 12.5, "macs": 60} | more
 
 
 def test_a_network_is_compiled_timed_and_compared_in_both_precisions(folder: Path) -> None:
@@ -140,10 +140,10 @@ def test_a_table_and_its_summary() -> None:
     text = table.markdown([{row["name"]: row for row in rows}])
     assert text.splitlines()[0] == (
         "3 networks on inf2: 1 built, 1 wrong, 1 refused. Modelled time over roofline: geometric mean 4.24, median"
-        " 5.50, worst 9.0 (b). Compile seconds: median 2.0, most 2.0."
+        " 5.50, worst 9.0 (b), over the bound 3.39. Compile seconds: median 2.0, most 2.0."
     )
-    assert "| b | f | inf2 | wrong |  |  | 75% | 20.00% | 10.00% |  | 90.0 | 9.00 | 2.0 |  | 2 TopK |" in text
-    assert "| c | f | inf2 | refused |  |  |  |  |  |  |  |  |  |  | a / b |" in text
+    assert "| b | f | inf2 | wrong |  |  | 75% | 20.00% | 10.00% |  | 90.0 | 9.00 | 7.20 | 2.0 |  | 2 TopK |" in text
+    assert "| c | f | inf2 | refused |  |  |  |  |  |  |  |  |  |  |  | a / b |" in text
 
 
 def test_the_list_of_networks_is_kept_beside_their_files(tmp_path: Path) -> None:

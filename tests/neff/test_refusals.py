@@ -112,6 +112,7 @@ def numbers(*values: int) -> bytes:
         ({"options": b'"\\ud800"'}, "NEFF section 'options' is not JSON: "),
         ({"options": b"[]"}, "NEFF section 'options' is not a JSON object"),
         ({"work": b'{"macs":-1}'}, "NEFF section 'work' must give 0 to 2^62 multiply-accumulates, not -1"),
+        ({"work": b'{"macs":1,"least_ps":-1}'}, "NEFF section 'work' must give 0 to 2^62 picoseconds of work, not -1"),
         ({"work": b'{"macs":5e300}'}, "NEFF section 'work' must give 0 to 2^62 multiply-accumulates, not 5e+300"),
         ({"work": b'{"macs":4611686018427387904}'}, "NEFF section 'work' must give 0 to 2^62 multiply-accumulates, "),
         (

@@ -42,7 +42,7 @@ def test_two_subgraphs_add_up() -> None:
     neff = add_relu()
     one = make_report((), [Pipeline.of(neff)])
     two = make_report((), [Pipeline.of(neff), Pipeline.of(replace(neff, name="second"))])
-    for name in ("latency_us", "cycles", "roofline_us", "dram_bytes", "weight_bytes", "instructions"):
+    for name in ("latency_us", "cycles", "roofline_us", "bound_us", "dram_bytes", "weight_bytes", "instructions"):
         assert getattr(two, name) == pytest.approx(2 * getattr(one, name))
     assert two.sbuf_peak_bytes == one.sbuf_peak_bytes
     assert [row.name for row in two.subgraphs] == ["add_relu", "second"]
@@ -81,6 +81,7 @@ def test_tables(golden: Callable[[str, str], None]) -> None:
         interval_us=1234.5,
         cycles=1234500,
         roofline_us=1000.0,
+        bound_us=1100.0,
         pe_utilisation=0.5,
         macs=1,
         dram_bytes=3 << 20,
@@ -92,7 +93,7 @@ def test_tables(golden: Callable[[str, str], None]) -> None:
         engines=(EngineUse("pe", 1000.0, 0.81, {"act": 20.0, "dma0": 30.0}), EngineUse("dma0", 5.0, 0.01, {})),
         layers=layers,
         subgraphs=tuple(
-            Subgraph(f"neuron_{n}", 617.25, 617250, 500.0, 0.5, 1, 3 << 19, 1000, 1, 1, 0) for n in range(2)
+            Subgraph(f"neuron_{n}", 617.25, 617250, 500.0, 550.0, 0.5, 1, 3 << 19, 1000, 1, 1, 0) for n in range(2)
         ),
     )
     golden("report.txt", text(report, top=2))

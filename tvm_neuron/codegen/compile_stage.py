@@ -6,6 +6,7 @@ from dataclasses import replace
 from tvm_neuron.codegen.choose import choose
 from tvm_neuron.codegen.emit.builder import Builder
 from tvm_neuron.codegen.emit_stage import emit_stage
+from tvm_neuron.codegen.least_time import least_ps
 from tvm_neuron.codegen.options import LEVELS, BuildOptions
 from tvm_neuron.codegen.overlap.amid_parts import run_amid_parts
 from tvm_neuron.codegen.overlap.amid_weights import run_amid_weights
@@ -18,7 +19,7 @@ from tvm_neuron.codegen.sync import synchronise
 from tvm_neuron.codegen.tiles.less_waiting import with_less_waiting
 from tvm_neuron.codegen.tiles.run_in_tiles import tile_stage, with_less_for_weights
 from tvm_neuron.codegen.tiles.tries import tries
-from tvm_neuron.codegen.work import done_macs
+from tvm_neuron.codegen.work import kernel_macs
 from tvm_neuron.hw import Device
 from tvm_neuron.neff import Neff
 from tvm_neuron.program import Program
@@ -40,7 +41,8 @@ def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weig
         CompileError: an operator needs more on-chip memory than there is.
         ProgramError: the compiler made a program that breaks a rule or races with itself (a defect of ours).
     """
-    macs = done_macs(stage.kernels, stage.asked_macs)
+    macs = kernel_macs(stage.kernels, stage.asked_macs)
+    least = least_ps(stage.kernels, macs, device)
     options.on_stage(f"{stage.name}: place tensors")
     made = choose(_placed(stage, device, options, keep_weights), device, options, keep_weights)
     stage, room, emitted, program = made.stage, made.room, made.emitted, made.program
@@ -62,7 +64,8 @@ def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weig
         outputs=tuple(stage.outputs.values()),
         options=options.to_dict(),
         compiler_version=VERSION,
-        macs=macs,
+        macs=round(sum(macs.values())),
+        least_ps=least,
         repeats=emitted.builder.repeats,
         memory=_memory_report(program, room, emitted.builder, device),
     )

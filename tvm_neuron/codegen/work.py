@@ -36,12 +36,13 @@ def asked_macs(graph: Graph) -> Mapping[Origin, int]:
     return macs
 
 
-def done_macs(kernels: Iterable[Kernel], asked: Mapping[Origin, int]) -> int:
-    """Those that kernels do: products with what is not zero, and of an operator no more than it asks for.
+def kernel_macs(kernels: Iterable[Kernel], asked: Mapping[Origin, int]) -> dict[Kernel, float]:
+    """Of each sum of products: those with what is not zero, and of an operator no more than it asks for.
 
     A kernel may do fewer than its operator asks for, where that multiplies by zeros of padding or dilation.
     """
-    done = Counter[Origin]()
+    done: dict[Kernel, int] = {}
+    by_origin = Counter[Origin]()
     nonzero: dict[int, int] = {}
     for kernel in kernels:
         free = prod(axis.extent for axis in kernel.free)
@@ -50,11 +51,13 @@ def done_macs(kernels: Iterable[Kernel], asked: Mapping[Origin, int]) -> int:
             free //= kernel.root.side.extent if kernel.root.side else 1
             if id(weights) not in nonzero:
                 nonzero[id(weights)] = int(np.count_nonzero(weights))
-            done[kernel.origins[0]] += nonzero[id(weights)] * free
+            done[kernel] = nonzero[id(weights)] * free
         elif isinstance(kernel.root, Product):
             steps = prod(axis.extent for axis in kernel.root.steps)
-            done[kernel.origins[0]] += kernel.channel.extent * kernel.root.depth.extent * steps * free
-    return sum(min(count, asked.get(origin, 0)) for origin, count in done.items())
+            done[kernel] = kernel.channel.extent * kernel.root.depth.extent * steps * free
+        by_origin[kernel.origins[0]] += done.get(kernel, 0)
+    most = {origin: min(count, asked.get(origin, 0)) for origin, count in by_origin.items()}
+    return {k: count * most[k.origins[0]] / max(1, by_origin[k.origins[0]]) for k, count in done.items()}
 
 
 def _sums_products(block: Block) -> bool:

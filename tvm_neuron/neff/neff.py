@@ -41,9 +41,10 @@ class Neff:
     `inputs` and `outputs` are the program's tensors of that kind, in order and by the same names. `weights` holds one
     array for each of its weight tensors, with that tensor's shape and dtype. `memory` is the static memory report in
     bytes: "weights", "activations", "spill", "sbuf_peak" and others. `macs` are the multiply-accumulates that the
-    operators ask for, without those that the program only does to get them done; None if nobody told. `repeats` says
-    of which weights each value is there several times to suit the array, and how often. `prologue` is what runs once,
-    when the program is loaded: it brings into SBUF what stays there for all runs.
+    operators ask for, without those that the program only does to get them done, `least_ps` the time for which some
+    engine is at work on them in any program; None if nobody told. `repeats` says of which weights each value is there
+    several times to suit the array, and how often. `prologue` is what runs once, when the program is loaded: it brings
+    into SBUF what stays there for all runs.
 
     Raises:
         NeffError: the tables contradict each other.
@@ -60,6 +61,7 @@ class Neff:
     placement: tuple[Placement, ...] = ()
     memory: Mapping[str, int] = field(default_factory=dict)
     macs: int | None = None
+    least_ps: int | None = None
     repeats: Mapping[str, int] = field(default_factory=dict)
     prologue: tuple[Node, ...] = ()
 

@@ -28,6 +28,7 @@ from tvm_neuron.program.streams import join
 T = TypeVar("T")
 CORE = "core."  # prefix of the sections that are NEFFs of one core each
 _MAX_MACS = 1 << 62  # more than any device does in a year
+_MAX_PS = 1 << 62  # two months
 _NEEDED = ("model", "options", "device", "memory", "placement", "origins", "tensors", WEIGHTS)
 _KNOWN = (*_NEEDED, *(prefix + queue for prefix in (STREAM, PROLOGUE) for queue in QUEUES))
 
@@ -63,7 +64,7 @@ def _read(data: bytes) -> Neff:
     if set(model) != {"name", "compiler", "inputs", "outputs"} or not isinstance(model["name"], str):
         raise NeffError("NEFF section 'model' must name the model, its compiler, inputs and outputs")
     program, prologue = _programs(sections)
-    macs, repeats = _work(decode_json(sections["work"], "work")) if "work" in sections else (None, {})
+    macs, least_ps, repeats = _work(decode_json(sections["work"], "work")) if "work" in sections else (None, None, {})
     return Neff(
         name=model["name"],
         program=program,
@@ -75,6 +76,7 @@ def _read(data: bytes) -> Neff:
         placement=placement_from_json(decode_json(sections["placement"], "placement").get("rows")),
         memory=_memory(decode_json(sections["memory"], "memory")),
         macs=macs,
+        least_ps=least_ps,
         repeats=repeats,
         prologue=prologue.body,
         weights=_weights(sections, program.tensors),  # last: of what is refused before, nothing large is decompressed
@@ -121,13 +123,15 @@ def _memory(raw: dict[str, Any]) -> dict[str, int]:
     return raw
 
 
-def _work(raw: dict[str, Any]) -> tuple[int, dict[str, int]]:
-    macs, repeats = raw.get("macs"), raw.get("repeats", {})
+def _work(raw: dict[str, Any]) -> tuple[int, int | None, dict[str, int]]:
+    macs, least_ps, repeats = raw.get("macs"), raw.get("least_ps"), raw.get("repeats", {})
     if type(macs) is not int or not 0 <= macs < _MAX_MACS:
         raise NeffError(f"NEFF section 'work' must give 0 to 2^62 multiply-accumulates, not {macs!r:.40}")
+    if least_ps is not None and (type(least_ps) is not int or not 0 <= least_ps < _MAX_PS):
+        raise NeffError(f"NEFF section 'work' must give 0 to 2^62 picoseconds of work, not {least_ps!r:.40}")
     if type(repeats) is not dict or not all(type(value) is int and value > 1 for value in repeats.values()):
         raise NeffError("NEFF section 'work' must say how often values repeat by the names of weights, from 2 on")
-    return macs, repeats
+    return macs, least_ps, repeats
 
 
 def _weights(sections: Sections, tensors: tuple[DramTensor, ...]) -> dict[str, NDArray[Any]]:

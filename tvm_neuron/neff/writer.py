@@ -46,7 +46,8 @@ def pieces(neff: Neff, compress: bool = False) -> list[bytes | memoryview]:
         "tensors": [encode_tensors(neff.program.tensors)],
     }
     if neff.macs is not None:
-        sections["work"] = [encode_json({"macs": neff.macs, "repeats": dict(neff.repeats)})]
+        least = {} if neff.least_ps is None else {"least_ps": neff.least_ps}
+        sections["work"] = [encode_json({"macs": neff.macs, **least, "repeats": dict(neff.repeats)})]
     for queue, stream in split(neff.program.body).items():
         sections[STREAM + queue] = [encode_stream(stream)]
     once = split(neff.prologue)

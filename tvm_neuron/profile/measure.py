@@ -5,7 +5,7 @@ from math import prod
 
 from tvm_neuron.neff import Neff
 from tvm_neuron.profile.attribution import wall_ps_by_origin
-from tvm_neuron.profile.roofline import roofline_us
+from tvm_neuron.profile.roofline import bound_us, roofline_us
 from tvm_neuron.sim import Timing
 from tvm_neuron.sim.timing import clocked
 
@@ -22,6 +22,7 @@ class Measurement:
     timing: Timing
     macs: int
     roofline_us: float
+    bound_us: float
     macs_at_peak_us: float
     wall_us: tuple[float, ...]
     dram_bytes: tuple[int, ...]
@@ -52,6 +53,7 @@ def measure(neff: Neff) -> Measurement:
         timing=timing,
         macs=macs,
         roofline_us=roofline_us(neff, macs),
+        bound_us=bound_us(neff),
         macs_at_peak_us=macs / neff.device.peak_macs_per_second * 1e6,
         wall_us=tuple(ps / _PS_PER_US for ps in wall_ps_by_origin(neff.program, dynamic, clock).tolist()),
         dram_bytes=tuple(dram_bytes),

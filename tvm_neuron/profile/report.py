@@ -48,6 +48,7 @@ class Subgraph:
     latency_us: float
     cycles: int
     roofline_us: float
+    bound_us: float
     pe_utilisation: float
     macs: int
     dram_bytes: int
@@ -63,13 +64,14 @@ class Report:
 
     Numbers are sums over the subgraphs, which run one after the other; `sbuf_peak_bytes` is the largest of theirs.
     `cycles` are those of the PE array's clock. `roofline_us` is what no program could beat: the larger of weights,
-    inputs and outputs over the DRAM's bandwidth and multiply-accumulates over the array's peak; `macs`, like
-    `pe_utilisation`, are those that the model's operators ask for, and weights count without zeros that only suit the
-    array. The time of CPU parts is not modelled. An operator that was fused into another's instructions has no layer
-    of its own. `precision` holds the options that say what float32 became. A subgraph on several cores is as many
-    programs, and a row of `pipelines`. `transfers` are between the host and the cores, whose time is not in the
-    latency. `interval_us` is the time between two runs that follow each other: the latency, but of pipelines what
-    their slowest stage takes.
+    inputs and outputs over the DRAM's bandwidth and multiply-accumulates over the array's peak. Nor could one beat
+    `bound_us`, in which the engines also take results out of PSUM, reduce and compute, each operator in the way that
+    suits it best, with the least instructions, between the first transfer and the last. `macs`, like `pe_utilisation`,
+    are those that the model's operators ask for, and weights count without zeros that only suit the array. The time of
+    CPU parts is not modelled. An operator that was fused into another's instructions has no layer of its own.
+    `precision` holds the options that say what float32 became. A subgraph on several cores is as many programs, and a
+    row of `pipelines`. `transfers` are between the host and the cores, whose time is not in the latency. `interval_us`
+    is the time between two runs that follow each other: the latency, but of pipelines what their slowest stage takes.
     """
 
     device: str
@@ -79,6 +81,7 @@ class Report:
     interval_us: float
     cycles: int
     roofline_us: float
+    bound_us: float
     pe_utilisation: float
     macs: int
     dram_bytes: int
@@ -111,8 +114,8 @@ class Report:
         operators = ", ".join(f"{count} {where}" for where, count in places.items()) or "none"
         return (
             f"operators: {operators}; {_digits(self.latency_us)} us on {self.device} ({self.cycles:,} cycles; roofline "
-            f"{_digits(self.roofline_us)} us); PE utilisation {self.pe_utilisation:.1%}; "
-            f"DRAM traffic {_digits(self.dram_bytes / 1e6)} MB"
+            f"{_digits(self.roofline_us)} us, bound {_digits(self.bound_us)} us); "
+            f"PE utilisation {self.pe_utilisation:.1%}; DRAM traffic {_digits(self.dram_bytes / 1e6)} MB"
         )
 
 
@@ -138,6 +141,7 @@ def make_report(placement: Iterable[Placement], compiled: Sequence[Pipeline], de
         interval_us=alone_us + sum(pipeline.interval_us for pipeline in pipelines),
         cycles=sum(part.timing.cycles for part in measured),
         roofline_us=sum(part.roofline_us for part in measured),
+        bound_us=sum(part.bound_us for part in measured),
         pe_utilisation=peak_us / total_us if total_us else 0.0,
         macs=sum(part.macs for part in measured),
         dram_bytes=sum(part.timing.dram_bytes for part in measured),
@@ -181,6 +185,7 @@ def _subgraph(neff: Neff, part: Measurement) -> Subgraph:
         latency_us=part.latency_us,
         cycles=part.timing.cycles,
         roofline_us=part.roofline_us,
+        bound_us=part.bound_us,
         pe_utilisation=part.pe_utilisation,
         macs=part.macs,
         dram_bytes=part.timing.dram_bytes,

@@ -107,8 +107,9 @@ def _pipeline(use: PipelineUse) -> Table:
 
 
 def _subgraphs(report: Report) -> Table:
-    table = _table("Neuron subgraphs", "name", "us>", "roofline us>", "PE>", "DRAM MB>", "instructions>")
+    table = _table("Neuron subgraphs", "name", "us>", "roofline us>", "bound us>", "PE>", "DRAM MB>", "instructions>")
     for row in report.subgraphs:
-        numbers = (f"{row.latency_us:,.1f}", f"{row.roofline_us:,.1f}", f"{row.pe_utilisation:.1%}")
-        table.add_row(Text(row.name), *numbers, f"{row.dram_bytes / 1e6:.2f}", f"{row.instructions:,}")
+        times = (f"{us:,.1f}" for us in (row.latency_us, row.roofline_us, row.bound_us))
+        utilisation = f"{row.pe_utilisation:.1%}"
+        table.add_row(Text(row.name), *times, utilisation, f"{row.dram_bytes / 1e6:.2f}", f"{row.instructions:,}")
     return table
