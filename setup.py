@@ -47,7 +47,10 @@ INSTALL_REQUIRES = [
     "shtab>=1.7",  # the shells' completion of neuron-cc's words
 ]
 
+TIMELINE_REQUIRES = ["perfetto>=0.16"]  # the classes of Perfetto's own format of traces
+
 DEV_REQUIRES = [
+    *TIMELINE_REQUIRES,
     "hypothesis>=6.100",  # property tests
     "mypy~=2.4.0",  # `make lint`; pinned, so that a new release can not fail what passed
     "onnxruntime>=1.20",  # the independent reference of the numerical tests and of the demo
@@ -71,7 +74,13 @@ CATALOGUE_REQUIRES = [  # beside `torch`, for `python -m benchmarks.catalogue`; 
 ]
 
 BENCH_REQUIRES = ["iree-base-compiler[onnx]==3.13.0"]  # beside which `python -m benchmarks` measures
-EXTRAS = {"dev": DEV_REQUIRES, "torch": TORCH_REQUIRES, "catalogue": CATALOGUE_REQUIRES, "bench": BENCH_REQUIRES}
+EXTRAS = {
+    "bench": BENCH_REQUIRES,
+    "catalogue": CATALOGUE_REQUIRES,
+    "dev": DEV_REQUIRES,
+    "timeline": TIMELINE_REQUIRES,
+    "torch": TORCH_REQUIRES,
+}
 
 setup(
     name="tvm-neuron",

@@ -13,9 +13,9 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import tvm_neuron
-from tvm_neuron import hw, neff, relay
-from tvm_neuron.profile import Report, timeline
-from tvm_neuron.runtime import neffs
+from tvm_neuron import hw, relay
+from tvm_neuron.profile import Report, run_of, trace_file
+from tvm_neuron.runtime import parts
 
 scratch = tempfile.TemporaryDirectory()
 folder = Path(scratch.name)
@@ -129,14 +129,19 @@ for transfer in split.transfers:
     print(f"  {transfer.subgraph}: {transfer.tensor} {transfer.direction}, {size:,} bytes, {us:.1f} us")
 assert sum(row.bytes for row in split.transfers) > 4 * sum(row.bytes for row in many.transfers)
 
-# 9. The timeline: every instruction of a run, for Perfetto (ui.perfetto.dev) or chrome://tracing.
+# 9. The timeline: every instruction of a run with its operands and what it waited for, arrows from who signals to who
+#    waits, and what is used of the memories, for Perfetto (ui.perfetto.dev) or chrome://tracing. A name that ends in
+#    .pftrace asks for Perfetto's own format.
 
 mod, params = relay.frontend.from_onnx(block(256))
-(data,) = neffs(relay.build(mod, params=params)).values()
-events = json.loads(timeline(neff.read_pipeline(data)))["traceEvents"]
-(folder / "block.json").write_text(json.dumps(events))
+library = relay.build(mod, params=params)
+(folder / "block.json").write_bytes(trace_file(run_of(parts(library)), "block.json"))
+events = json.loads((folder / "block.json").read_text())["traceEvents"]
 work = [event for event in events if event["ph"] == "X"]
 print(f"{len(work)} instructions on {len({event['tid'] for event in work})} queues")
+longest = max(work, key=lambda event: event["args"].get("waited ns", 0))
+waited, other = longest["args"]["waited ns"], longest["args"]["waited for"]
+print(f"the longest wait: {longest['name']}, {waited:,.0f} ns for {other}")
 assert len(work) > 50
 
 scratch.cleanup()

@@ -186,6 +186,20 @@ def internal_error(error: Exception, where: str) -> InternalError:
 
 
 @contextmanager
+def from_extra(extra: str, what: str) -> Iterator[None]:
+    """Imports inside that need an extra: without it, one sentence says what does and which to install.
+
+    Raises:
+        OptionError: a package is missing.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        raise OptionError(f"{what} needs the package {package}: pip install 'tvm-neuron[{extra}]'") from error
+
+
+@contextmanager
 def at_operator(name: str) -> Iterator[None]:
     """What fails inside bears the name of the model's operator, unless it names one already."""
     try:

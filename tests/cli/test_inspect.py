@@ -149,14 +149,21 @@ def test_a_library(cli: Cli, two_programs: Path, tmp_path: Path) -> None:
     words = ("--timeline", tmp_path / "t.json")
     assert cli("report", two_programs, *words, "--program", "neuron_1")[0] == 0
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
-    assert {event["name"] for event in events if event["ph"] == "X"} == {"second"}
+    assert {event["args"]["operator"] for event in events if event["ph"] == "X"} == {"second"}
+    assert cli("report", two_programs, *words)[0] == 0
+    events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    processes = [event["args"]["name"] for event in events if event["name"] == "process_name"]
+    assert processes == ["host", "neuron_0", "neuron_1"]
+    part, *_ = (event for event in events if event["ph"] == "i")
+    ends = {pid: max(e["ts"] + e["dur"] for e in events if e["ph"] == "X" and e["pid"] == pid) for pid in (1, 2)}
+    assert part["name"].startswith("cpu:")
+    assert ends[1] <= part["ts"] < ends[2]
 
 
 def test_which_program(cli: Cli, two_programs: Path, neff_file: Path, tmp_path: Path) -> None:
     several = f"'{two_programs}' has several programs: choose one with --program: neuron_0, neuron_1\n"
-    for words in (("disassemble",), ("report", "--timeline", tmp_path / "t.json")):
-        code, _, told = cli(words[0], two_programs, *words[1:])
-        assert (code, told) == (1, f"neuron-cc {words[0]}: error NCC600: {several}")
+    code, _, told = cli("disassemble", two_programs)
+    assert (code, told) == (1, f"neuron-cc disassemble: error NCC600: {several}")
     _, _, told = cli("info", two_programs, "--program", "neuron_7")
     assert "has no program 'neuron_7': choose one with --program: neuron_0, neuron_1" in told
     assert "is one program: leave --program and --bucket out" in cli("info", neff_file, "--program", "x")[2]

@@ -32,7 +32,7 @@ from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.neff import Pipeline
 from tvm_neuron.neff.container import pack, unpack
 from tvm_neuron.neff.tables import decode_json, encode_json
-from tvm_neuron.profile import make_report, timeline
+from tvm_neuron.profile import make_report, run_of, trace_file
 from tvm_neuron.profile.tables import render
 from tvm_neuron.program.program import walk
 from tvm_neuron.sim import Cores
@@ -264,16 +264,17 @@ def test_the_timeline_of_a_pipeline() -> None:
     """One input through all programs: its latency is the report's, and no program begins before its inputs come."""
     pipeline = compiled(small_network(channels=64), "neuron/inf1", 6)
     (use,) = make_report((), [pipeline]).pipelines
-    rows = json.loads(timeline(pipeline))["traceEvents"]
+    rows = json.loads(trace_file(run_of([pipeline]), "t.json"))["traceEvents"]
     names = {row["pid"]: row["args"]["name"] for row in rows if row["name"] == "process_name"}
-    assert list(names.values()) == [*(f"core {s.core + s.replicas - 1}" for s in use.stages), "links"]
+    cores = [f"{pipeline.name}, core {s.core + s.replicas - 1}" for s in use.stages]
+    assert list(names.values()) == [*cores, "links between chips"]
     spans: dict[str, tuple[float, float]] = {}
     for row in rows:
         if row["ph"] == "X":
             low, high = spans.get(names[row["pid"]], (math.inf, 0.0))
             spans[names[row["pid"]]] = (min(low, row["ts"]), max(high, row["ts"] + row["dur"]))
     assert max(high for _, high in spans.values()) == pytest.approx(use.latency_us)
-    low, high = spans.pop("links")
+    low, high = spans.pop("links between chips")
     assert high - low == pytest.approx(use.link_us)  # there is one, from the first chip to the second
     stages = list(spans.values())
     assert all(here[1] <= there[0] + 1e-6 for here, there in pairwise(stages))

@@ -9,9 +9,8 @@ import pytest
 from rich.console import Console
 
 from tests.neff.samples import add_relu
-from tvm_neuron.errors import ProgramError
 from tvm_neuron.neff import Pipeline, Placement
-from tvm_neuron.profile import EngineUse, Layer, Report, Subgraph, make_report, timeline
+from tvm_neuron.profile import EngineUse, Layer, Report, Subgraph, make_report
 from tvm_neuron.profile.tables import render
 from tvm_neuron.sim import time_program
 
@@ -103,16 +102,3 @@ def text(report: Report, top: int = 10) -> str:
     out = io.StringIO()
     Console(file=out, width=120).print(render(report, top))
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
-
-
-def test_timeline() -> None:
-    events = json.loads(timeline(Pipeline.of(add_relu())))["traceEvents"]
-    runs = [event for event in events if event["ph"] == "X"]
-    assert [event["name"] for event in runs].count("sum/add") == 4
-    assert {event["cat"] for event in runs} == {"dma_copy", "tensor_tensor", "activation"}
-
-
-def test_a_timeline_too_large_to_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(timeline.__globals__, "MAX_EVENTS", 5)
-    with pytest.raises(ProgramError, match="a timeline of 6 instructions is too large; at most 5 can be shown"):
-        timeline(Pipeline.of(add_relu()))

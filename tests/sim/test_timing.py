@@ -1,8 +1,8 @@
 """Time: what starts when, what waits for what, and that more of anything never makes a program slower."""
 
-import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,9 +13,11 @@ from tests.sim.strategies import programs
 from tests.sim.sync import serialise
 from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import Device, load_device
-from tvm_neuron.isa import Activation, DmaCopy, Matmul, TensorCopy, TensorTensor, Wait, affine
+from tvm_neuron.isa import QUEUES, Activation, DmaCopy, Matmul, TensorCopy, TensorTensor, Wait, affine
 from tvm_neuron.program import Loop, Program
-from tvm_neuron.sim import Track, chrome_trace, time_program, trace_program
+from tvm_neuron.sim import time_program, trace_program
+from tvm_neuron.sim.clock import OWN
+from tvm_neuron.sim.timing import clocked
 
 DEVICE = load_device("inf1")  # PE and ACT at 1 GHz: one cycle is 1000 ps
 NS = 1000
@@ -167,9 +169,28 @@ def test_the_trace_has_every_instruction_once() -> None:
     body = program(load(), Loop(3, (MM, ACT)), store(256))
     events = trace_program(body, DEVICE)
     assert [event.mnemonic for event in events] == ["dma_copy", *["nc_matmul", "activation"] * 3, "dma_copy"]
-    rows = json.loads(chrome_trace([Track("core 0", 0, events)]))["traceEvents"]
-    complete = [row for row in rows if row["ph"] == "X"]
-    assert len(complete) == len(events)
-    assert complete[1] == {
-        "name": "conv1", "cat": "nc_matmul", "ph": "X", "pid": 0, "tid": 0, "ts": 0.0, "dur": 0.004,
-    }  # fmt: skip
+    assert [(event.queue, event.start_ps, event.end_ps) for event in events[1:2]] == [("pe", 0, 4 * NS)]
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@given(programs())
+def test_every_start_has_its_reason(drawn: Program) -> None:
+    """What came just before it: the end of the one before, the completion that it waited for, or others' turns."""
+    body = serialise(drawn)
+    _, dynamic, clock = clocked(body, DEVICE)
+    for code, queue in enumerate(QUEUES):
+        free, before = 0, -1
+        for row in np.flatnonzero(dynamic.queue == code).tolist():
+            ready = free + int(clock.waited[row])
+            if clock.waited[row] and clock.why[row] == OWN:
+                assert ready == clock.done[before]
+            elif clock.waited[row]:
+                others = dynamic.queue == clock.why[row]
+                assert ready in clock.done[others].tolist() + clock.end[others].tolist()
+            assert clock.waited[row] == 0 or clock.why[row] >= 0
+            if queue.startswith("dma"):
+                start_ns = dynamic.statics[dynamic.number[row]].cost(DEVICE).latency_cycles
+                assert clock.start[row] == ready + start_ns * NS + clock.turn[row]
+            else:
+                assert (clock.start[row], clock.turn[row]) == (ready, 0)
+            free, before = ready if queue.startswith("dma") else int(clock.end[row]), row

@@ -9,7 +9,7 @@ from tvm_neuron import neff
 from tvm_neuron.cli.compiled import add_program, open_compiled, read_program
 from tvm_neuron.cli.output import written_aside
 from tvm_neuron.errors import NeffError, OptionError
-from tvm_neuron.profile import make_report, timeline
+from tvm_neuron.profile import Part, make_report, run_of, trace_file, trace_writer
 from tvm_neuron.profile.tables import render
 
 NAME = "report"
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a .neff, or a library (.so)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument("--top", type=int, default=10, metavar="N", help="layers to show, slowest first (10)")
-    parser.add_argument("--timeline", metavar="T.json", help="also write a timeline of a program for chrome://tracing")
+    parser.add_argument("--timeline", metavar="T", help="also write a timeline: .json or .pftrace")
     add_program(parser)
 
 
@@ -30,21 +30,28 @@ def run(options: argparse.Namespace) -> None:
     Raises:
         NeuronError: a file can't be read or written, an option has no such value.
     """
-    from tvm_neuron.runtime import report
+    from tvm_neuron.runtime import parts, report
 
     if options.top < 0:
         raise OptionError(f"--top {options.top}: it is a number of layers, at least 0")
+    if options.program and not options.timeline:
+        raise OptionError("--program chooses the program for --timeline; the report is of all that the library does")
+    if options.timeline:
+        trace_writer(options.timeline)
     compiled = open_compiled(options.file)
     is_neff = isinstance(compiled, neff.Pipeline)
     if is_neff and options.bucket:
         raise NeffError(f"--bucket {options.bucket}: a .neff has one set of shapes; leave the option out")
     result = make_report(compiled.cores[0].placement, [compiled]) if is_neff else report(compiled, options.bucket)
-    if options.program and not options.timeline:
-        raise OptionError("--program chooses the program for --timeline; the report is of all that the library does")
     if options.timeline:
-        text = timeline(neff.verified(neff.read_pipeline(read_program(options))))
+        shown: list[Part]
+        if options.program:
+            shown = [neff.verified(neff.read_pipeline(read_program(options)))]
+        else:
+            shown = [compiled] if is_neff else parts(compiled, options.bucket)
+        data = trace_file(run_of(shown), options.timeline)
         with written_aside(Path(options.timeline)) as made:
-            neff.write_aside(made, [text.encode()])
+            neff.write_aside(made, [data])
     if options.json:
         print(result.to_json())
     else:

@@ -5,7 +5,24 @@
 
 from tvm_neuron.profile.pipeline import limits_us
 from tvm_neuron.profile.report import EngineUse, Layer, Report, Subgraph, make_report
+from tvm_neuron.profile.run import CpuPart, Part, Run, run_of
 from tvm_neuron.profile.timeline import timeline
+from tvm_neuron.profile.trace_file import trace_file, trace_writer
 from tvm_neuron.profile.transfers import Transfer
 
-__all__ = ["EngineUse", "Layer", "Report", "Subgraph", "Transfer", "limits_us", "make_report", "timeline"]
+__all__ = [
+    "CpuPart",
+    "EngineUse",
+    "Layer",
+    "Part",
+    "Report",
+    "Run",
+    "Subgraph",
+    "Transfer",
+    "limits_us",
+    "make_report",
+    "run_of",
+    "timeline",
+    "trace_file",
+    "trace_writer",
+]

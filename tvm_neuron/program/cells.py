@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, DramTile, Tile
@@ -20,6 +21,8 @@ from tvm_neuron.program.program import Program
 
 GROUP = 32  # partitions
 Place = str | int
+Marks = NDArray[np.int32]
+_SIZE = np.dtype(np.int32).itemsize
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,12 @@ class Footprint:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     at: Sequence[int]  # for each time the instruction runs
+
+
+def window(marks: Marks, tile: Footprint, at: int) -> Marks:
+    """Those of a memory's `marks`, one for each cell, that the operand touches when it starts at the cell `at`."""
+    strides = tuple(step * _SIZE for step in tile.strides)
+    return np.ndarray(tile.shape, np.int32, marks, at * _SIZE, strides)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tvm_neuron.isa import QUEUES
-from tvm_neuron.program.cells import GROUP, Cells, Footprint
-
-Marks = NDArray[np.int32]
-_SIZE = np.dtype(np.int32).itemsize
+from tvm_neuron.program.cells import GROUP, Cells, Footprint, Marks, window
 
 
 class Shadow:
@@ -35,7 +31,7 @@ class Shadow:
         marks = self._writes if tile.is_write else self._reads
         if queue not in marks:
             marks[queue] = np.zeros(self.cells.groups * self.cells.count, np.int32)
-        _window(marks[queue], tile, at)[...] = position
+        window(marks[queue], tile, at)[...] = position
         (self._last_write if tile.is_write else self._last_read)[queue] = position
 
     def _find(
@@ -44,20 +40,15 @@ class Shadow:
         for other, cells in marks.items():
             if other == queue or last[other] <= clock[other]:
                 continue
-            window = _window(cells, tile, at)
-            position = int(window.max())
+            marked = window(cells, tile, at)
+            position = int(marked.max())
             if position > clock[other]:
-                return other, position, self._where(window, position, tile, at)
+                return other, position, self._where(marked, position, tile, at)
         return None
 
-    def _where(self, window: Marks, position: int, tile: Footprint, at: int) -> str:
-        touched = at + np.argwhere(window == position) @ np.array(tile.strides)
+    def _where(self, marked: Marks, position: int, tile: Footprint, at: int) -> str:
+        touched = at + np.argwhere(marked == position) @ np.array(tile.strides)
         group, cell = np.divmod(touched, self.cells.count)
         size = self.cells.cell_bytes
         span = f"bytes {cell.min() * size} to {(cell.max() + 1) * size}"
         return span if isinstance(tile.place, int) else f"partitions from {group.min() * GROUP}, {span}"
-
-
-def _window(marks: Marks, tile: Footprint, at: int) -> Marks:
-    strides = tuple(step * _SIZE for step in tile.strides)
-    return np.ndarray(tile.shape, np.int32, marks, at * _SIZE, strides)

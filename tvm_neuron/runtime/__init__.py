@@ -13,10 +13,20 @@ from tvm_neuron.runtime.kernels import products
 from tvm_neuron.runtime.library import FACTORY_ENTRY, MANIFEST_ENTRY, load_library, make_module
 from tvm_neuron.runtime.program import load
 from tvm_neuron.runtime.ranges import checked_divisors, checked_range, checked_regions, checked_steps
-from tvm_neuron.runtime.report import report
+from tvm_neuron.runtime.report import parts, report
 from tvm_neuron.runtime.version import VERSION
 
-__all__ = ["FACTORY_ENTRY", "MANIFEST_ENTRY", "VERSION", "Executor", "make_module", "manifest", "neffs", "report"]
+__all__ = [
+    "FACTORY_ENTRY",
+    "MANIFEST_ENTRY",
+    "VERSION",
+    "Executor",
+    "make_module",
+    "manifest",
+    "neffs",
+    "parts",
+    "report",
+]
 
 use_all_cores()
 load_library()

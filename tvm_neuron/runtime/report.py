@@ -1,7 +1,7 @@
 """`tvm_neuron.report`: what a compiled library costs, from its manifest and its NEFFs."""
 
 from tvm_neuron import neff
-from tvm_neuron.profile import Report, make_report
+from tvm_neuron.profile import CpuPart, Part, Report, make_report
 from tvm_neuron.runtime.contents import Library, manifest, neffs
 
 
@@ -15,3 +15,13 @@ def report(library: Library, bucket: int = 0) -> Report:
     placement = [neff.Placement(**row) for row in described["placement"]]
     compiled = [neff.read_pipeline(data) for data in neffs(library, bucket).values()]
     return make_report(placement, compiled, described["device"])
+
+
+def parts(library: Library, bucket: int = 0) -> list[Part]:
+    """What a library runs, in turn: its programs, each sound, and what it does on the CPU between them.
+
+    Raises what `report` does, and NeffError when a program breaks a rule.
+    """
+    compiled = {name: neff.verified(neff.read_pipeline(data)) for name, data in neffs(library, bucket).items()}
+    order = manifest(library, bucket)["order"]
+    return [compiled[name] if name in compiled else CpuPart(name) for name in order]

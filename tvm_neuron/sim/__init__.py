@@ -4,7 +4,6 @@ from tvm_neuron.sim.cores import Cores
 from tvm_neuron.sim.machine import Machine
 from tvm_neuron.sim.result import Event, OriginTiming, Timing
 from tvm_neuron.sim.timing import time_program, trace_program
-from tvm_neuron.sim.trace import Track, chrome_trace
 
 __all__ = [
     "Cores",
@@ -12,8 +11,6 @@ __all__ = [
     "Machine",
     "OriginTiming",
     "Timing",
-    "Track",
-    "chrome_trace",
     "time_program",
     "trace_program",
 ]

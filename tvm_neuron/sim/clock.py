@@ -40,12 +40,20 @@ _SHARES_PSUM = {QUEUES.index("act"): QUEUES.index("pool"), QUEUES.index("pool"):
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Start and end of each dynamic instruction on its engine (of a transfer: on the DRAM); why queues stood still."""
+    """Start and end of each dynamic instruction on its engine (of a transfer: on the DRAM); why queues stood still.
+
+    Before an instruction could start, its queue stood still for `waited`, until what `why` tells was there; a transfer
+    then starts after its latency and `turn`, for which others had the DRAM. At `done` its counter advances.
+    """
 
     start: NDArray[np.int64]
     end: NDArray[np.int64]
+    done: NDArray[np.int64]
+    waited: NDArray[np.int64]
+    why: NDArray[np.int8]  # the queue waited for last, or OWN; -1: nothing
+    turn: NDArray[np.int64]
     total: int
-    stalls: list[list[int]]  # [queue][queue waited for, BUS or OWN]
+    stalls: list[list[int]]  # [queue][queue waited for, BUS or OWN]: `waited` and `turn`, summed
 
 
 def clock_hz(device: Device, engine: str) -> int:
@@ -113,7 +121,8 @@ class _State:
         in_psum = np.array([_accesses_psum(instruction) for instruction in dynamic.statics], np.bool_)
         self.in_psum: list[list[bool]] = [in_psum[number[rows]].tolist() for rows in self.rows]
         self.asked: dict[int, int] = {}  # queues that stand still for PSUM, and when they could begin
-        self.stalls = [[0] * (len(QUEUES) + 2) for _ in QUEUES]
+        self.waited: list[list[int]] = [[] for _ in QUEUES]
+        self.why: list[list[int]] = [[] for _ in QUEUES]
 
     def run_compute(self, queue: int, has_psum: bool = False) -> bool:
         """Runs a compute queue until it waits for something not known yet, or for PSUM; whether it ran anything.
@@ -129,7 +138,7 @@ class _State:
             self.in_psum[queue],
         )
         before_other = self._first_in_psum(queue)
-        done, stalls = self.done, self.stalls[queue]
+        done, waited, whys = self.done, self.waited[queue], self.why[queue]
         before = at = len(starts)
         end = len(busy)
         while at < end:
@@ -152,8 +161,8 @@ class _State:
                     if self.psum_free > start:
                         start, why = self.psum_free, _SHARES_PSUM[queue]
                     self.psum_free = start + busy[at]
-                if why >= 0:
-                    stalls[why] += start - free
+                waited.append(start - free)
+                whys.append(why)
                 starts.append(start)
                 free = start + busy[at]
                 completed.append(free + latency[at])
@@ -188,11 +197,9 @@ class _State:
             self._check_over()
             return False
         at = len(self.starts[best])
-        if best_why >= 0:
-            self.stalls[best][best_why] += best_ready - self.free[best]
-        earliest = best_ready + self.latency[best][at]
-        start = max(earliest, self.bus_free)
-        self.stalls[best][BUS] += start - earliest
+        self.waited[best].append(best_ready - self.free[best])
+        self.why[best].append(best_why)
+        start = max(best_ready + self.latency[best][at], self.bus_free)
         self.bus_free = start + self.busy[best][at]
         self.free[best] = best_ready
         self.starts[best].append(start)
@@ -226,10 +233,17 @@ class _State:
 
     def result(self) -> Clock:
         """All times, in program order."""
-        start = np.zeros(len(self.dynamic), np.int64)
-        end = np.zeros(len(self.dynamic), np.int64)
+        start, end, done, waited, why, turn = (np.zeros(len(self.dynamic), np.int64) for _ in range(6))
+        stalls = [[0] * (len(QUEUES) + 2) for _ in QUEUES]
         for queue, rows in enumerate(self.rows):
-            start[rows] = self.starts[queue]
+            start[rows], done[rows] = self.starts[queue], self.done[queue]
             end[rows] = start[rows] + np.array(self.busy[queue], np.int64)
+            waited[rows], why[rows] = self.waited[queue], self.why[queue]
+            if queue in _DMA:
+                turn[rows] = start[rows] - np.cumsum(waited[rows]) - np.array(self.latency[queue], np.int64)
+                stalls[queue][BUS] = int(turn[rows].sum())
+            for other in np.unique(why[rows]).tolist():
+                if other >= 0:
+                    stalls[queue][other] = int(waited[rows][why[rows] == other].sum())
         total = max((times[-1] for times in self.done if times), default=0)
-        return Clock(start, end, total, self.stalls)
+        return Clock(start, end, done, waited, why.astype(np.int8), turn, total, stalls)

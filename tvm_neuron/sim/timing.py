@@ -15,7 +15,7 @@ from tvm_neuron.sim.clock import PS_PER_SECOND, Clock, run_clock
 from tvm_neuron.sim.result import Event, OriginTiming, Timing
 
 _ENGINES = ("pe", "act", "pool", "dma")
-_REASONS = (*QUEUES, "dma", "own result")  # in the order of a clock's stalls
+REASONS = (*QUEUES, "dma", "own result")  # in the order of a clock's stalls
 
 
 def time_program(program: Program, device: Device) -> Timing:
@@ -75,7 +75,7 @@ def _summary(program: Program, device: Device, dynamic: Dynamic, costs: Sequence
 
 def _stalls(clock: Clock) -> dict[str, dict[str, int]]:
     stalls = {
-        queue: {reason: ps for reason, ps in zip(_REASONS, clock.stalls[code], strict=True) if ps}
+        queue: {reason: ps for reason, ps in zip(REASONS, clock.stalls[code], strict=True) if ps}
         for code, queue in enumerate(QUEUES)
     }
     return {queue: reasons for queue, reasons in stalls.items() if reasons}

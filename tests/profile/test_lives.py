@@ -1,0 +1,79 @@
+"""What lies where, and when: as who looks at every byte of every access finds it."""
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+
+from tests.sim.strategies import programs
+from tests.sim.sync import serialise
+from tvm_neuron.hw import load_device
+from tvm_neuron.isa import DramTile, Tile
+from tvm_neuron.isa.dtypes import size_bytes
+from tvm_neuron.isa.operand import is_first
+from tvm_neuron.profile.lives import find_lives
+from tvm_neuron.program import Program, unroll
+from tvm_neuron.sim.timing import clocked
+
+DEVICE = load_device("inf1")
+GROUP = 32
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@given(programs())
+def test_every_byte_of_every_access(drawn: Program) -> None:
+    program = serialise(drawn)
+    _, dynamic, clock = clocked(program, DEVICE)
+    found = find_lives(program, program.with_body(()), DEVICE, dynamic, clock.start, clock.end)
+    lives, until, edges = by_bytes(program, clock.start.tolist(), clock.end.tolist())
+    assert [(life.place, life.row, life.use, life.end_ps) for life in found.lives] == lives
+    assert found.edges == edges
+    for place in ("sbuf", "psum"):
+        times, taken = found.taken(place)
+        assert taken[-1] == 0
+        for at, value in zip(times.tolist(), taken.tolist(), strict=True):
+            mine = [(number, stop) for (where, *_), number, stop in until if where == place]
+            now = [stop for number, stop in mine if found.lives[number].start_ps <= at < min(stop, lives[number][3])]
+            assert value == len(now) * GROUP
+
+
+def by_bytes(program: Program, start: list[int], end: list[int]) -> tuple[list, list, set]:
+    """(place, row, first use, end) of each life; (byte, life, when it was written over) of all bytes; the edges."""
+    owner: dict[tuple, int] = {}
+    lives: list[list] = []
+    until: list[tuple[tuple, int, float]] = []
+    edges = set()
+    origins = []
+    for row, (indices, instruction) in enumerate(unroll(program.body)):
+        tiles = sorted(instruction.tiles(), key=lambda named: named[1].role != "reads")
+        for _, kind, tile in tiles:
+            touched = set(bytes_of(tile, indices))
+            adds = kind.role == "updates" and not is_first(getattr(instruction, kind.unless), indices)
+            if kind.role == "reads" or adds:
+                for number in {owner[byte] for byte in touched if byte in owner}:
+                    lives[number][3] = max(lives[number][3], end[row])
+                    if not adds and lives[number][2] < 0:
+                        lives[number][2] = row
+                    edges.add((origins[number], instruction.origin))
+            else:
+                until += [(byte, owner[byte], start[row]) for byte in touched if byte in owner]
+                owner |= dict.fromkeys(touched, len(lives))
+                place = tile.space if isinstance(tile, Tile) else tile.tensor
+                lives.append([place, row, -1, end[row]])
+                origins.append(instruction.origin)
+    until += [(byte, number, np.inf) for byte, number in owner.items()]
+    return [tuple(life) for life in lives], until, edges
+
+
+def bytes_of(tile: Tile | DramTile, indices: tuple[int, ...]) -> Iterator[tuple]:
+    """(place, group of partitions, byte) of all that a tile touches."""
+    size = size_bytes(tile.dtype)
+    for steps in product(*(range(0, step * count, step) if step else (0,) for step, count in tile.dims)):
+        for byte in range(size):
+            if isinstance(tile, DramTile):
+                yield tile.tensor, 0, (tile.offset.at(indices) + sum(steps)) * size + byte
+            else:
+                first = tile.partition.at(indices)
+                for group in range(first // GROUP, (first + tile.partitions - 1) // GROUP + 1):
+                    yield tile.space, group, tile.offset.at(indices) + sum(steps) * size + byte

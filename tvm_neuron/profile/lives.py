@@ -1,0 +1,171 @@
+"""find_lives: what lies where in SBUF, in PSUM and in tensors in DRAM, and from when to when."""
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_neuron.hw import Device
+from tvm_neuron.isa import DramTile, Instruction
+from tvm_neuron.isa.dtypes import size_bytes
+from tvm_neuron.isa.operand import TileKind, is_first
+from tvm_neuron.program import Program
+from tvm_neuron.program.cells import GROUP, Cells, Footprint, Marks, Place, footprints, window
+from tvm_neuron.program.dynamic import Dynamic, affine_at, expand
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Life:
+    """What one instruction wrote, from its start until the last one that reads it is through.
+
+    Sums in place go on with the life that they add to. `low` to `high` are bytes of each partition, or of a tensor in
+    DRAM; `taken_bytes` are those that were written; of SBUF and PSUM in whole groups of 32 partitions.
+    """
+
+    place: Place  # "sbuf", "psum", or the number of a tensor in DRAM
+    writer: Instruction
+    row: int  # of the dynamic instruction that wrote it; -1: one of the prologue, so that it is there all the time
+    low: int
+    high: int
+    partition: int
+    partitions: int
+    taken_bytes: int
+    start_ps: int
+    end_ps: int
+    use: int = -1  # row of the first instruction that reads it; -1: none does
+
+    @property
+    def loaded(self) -> int:
+        """The tensor in DRAM that a transfer brought it from; -1: something on the core made it."""
+        sources = (tile for _, kind, tile in self.writer.tiles() if kind.role == "reads")
+        return next((tile.tensor for tile in sources if isinstance(tile, DramTile)), -1)
+
+
+@dataclass(frozen=True)
+class Lives:
+    """`edges` are (origin of who wrote, origin of who read it); `changes` (ps, bytes more or less) by place."""
+
+    lives: list[Life]
+    edges: set[tuple[int, int]]
+    changes: dict[Place, list[tuple[int, int]]]
+
+    def taken(self, place: Place) -> tuple[Ints, Ints]:
+        """(ps, bytes in use from then on), in order of time; each byte counts once."""
+        found = np.array(sorted(self.changes.get(place, ())), np.int64).reshape(-1, 2)
+        times, first = np.unique(found[:, 0], return_index=True)
+        return times, np.cumsum(np.add.reduceat(found[:, 1], first)) if len(found) else times
+
+
+def find_lives(program: Program, loading: Program, device: Device, dynamic: Dynamic, start: Ints, end: Ints) -> Lives:
+    """Those of a run whose instructions take from `start` to `end`; what `loading` brought stays for all of it."""
+    kept = expand(loading)
+    total = int(end.max(initial=0))
+    resident = _Tracer(loading, device, kept)
+    resident.run(np.zeros(len(kept), np.int64), np.full(len(kept), total))
+    for life in resident.lives:
+        life.row, life.use = -1, -1
+    traced = _Tracer(program, device, dynamic)
+    traced.run(start, end)
+    changes = resident.changes()
+    for place, more in traced.changes().items():
+        changes[place] = changes.get(place, []) + more
+    return Lives(resident.lives + traced.lives, traced.edges, changes)
+
+
+class _Tracer:
+    """Runs all accesses in the order of the program and knows of every cell of memory whose it is."""
+
+    def __init__(self, program: Program, device: Device, dynamic: Dynamic) -> None:
+        self.dynamic = dynamic
+        self.touched, self.cells = footprints(program, device, dynamic)
+        self.owner: dict[Place, Marks] = {
+            place: np.full(cells.groups * cells.count, -1, np.int32) for place, cells in self.cells.items()
+        }
+        rows = dynamic.rows()
+        self.boxes = [_Boxes(one, dynamic.index[mine]) for one, mine in zip(dynamic.statics, rows, strict=True)]
+        self.lives: list[Life] = []
+        self.stolen: list[tuple[int, int, int]] = []  # (life, ps, bytes): what another one wrote over
+        self.edges: set[tuple[int, int]] = set()
+
+    def run(self, start: Ints, end: Ints) -> None:
+        """Finds all lives."""
+        turns = [0] * len(self.dynamic.statics)
+        rows = zip(self.dynamic.number.tolist(), start.tolist(), end.tolist(), strict=True)
+        for row, (number, begin, done) in enumerate(rows):
+            turn = turns[number]
+            turns[number] += 1
+            boxes = self.boxes[number]
+            for tile in self.touched[number]:
+                if tile.is_write and not boxes.adds[turn]:
+                    self._write(tile, number, turn, row, begin, done)
+                else:
+                    self._read(tile, turn, row, boxes.origin, done)
+
+    def _read(self, tile: Footprint, turn: int, row: int, origin: int, done: int) -> None:
+        for number in _owners(window(self.owner[tile.place], tile, tile.at[turn])):
+            life = self.lives[number]
+            life.end_ps = max(life.end_ps, done)
+            if life.use < 0 and not tile.is_write:
+                life.use = row
+            self.edges.add((life.writer.origin, origin))
+
+    def _write(self, tile: Footprint, number: int, turn: int, row: int, begin: int, done: int) -> None:
+        marks = window(self.owner[tile.place], tile, tile.at[turn])
+        size = _cell_bytes(tile.place, self.cells[tile.place])
+        for victim in _owners(marks):
+            self.stolen.append((victim, begin, int(np.count_nonzero(marks == victim)) * size))
+        marks[...] = len(self.lives)
+        box = self.boxes[number]
+        low, partition = box.low[turn], box.partition[turn]
+        taken = prod(tile.shape) * size
+        writer = self.dynamic.statics[number]
+        self.lives.append(
+            Life(tile.place, writer, row, low, low + box.extent, partition, box.partitions, taken, begin, done)
+        )
+
+    def changes(self) -> dict[Place, list[tuple[int, int]]]:
+        """(ps, bytes more or less) of each place, unordered."""
+        found: dict[Place, list[tuple[int, int]]] = {place: [] for place in self.cells}
+        left = [life.taken_bytes for life in self.lives]
+        for number, at, size in self.stolen:
+            if at < self.lives[number].end_ps:
+                left[number] -= size
+                found[self.lives[number].place].append((at, -size))
+        for life, rest in zip(self.lives, left, strict=True):
+            found[life.place] += [(life.start_ps, life.taken_bytes), (life.end_ps, -rest)]
+        return found
+
+
+class _Boxes:
+    """Where one instruction writes at each of its turns, and whether it adds to what is there."""
+
+    def __init__(self, instruction: Instruction, index: NDArray[np.int32]) -> None:
+        kind, tile = next((kind, tile) for _, kind, tile in instruction.tiles() if kind.role != "reads")
+        unless = kind.unless if isinstance(kind, TileKind) else ""
+        first = getattr(instruction, unless) if unless else ()
+        self.origin = instruction.origin
+        self.adds = [not is_first(first, tuple(turn)) for turn in index.tolist()]
+        offset = affine_at(tile.offset, index)
+        if isinstance(tile, DramTile):
+            size = size_bytes(tile.dtype)
+            offset, self.partitions, partition = offset * size, 0, np.zeros(len(index), np.int64)
+            self.extent = (sum(step * (count - 1) for step, count in tile.dims) + 1) * size
+        else:
+            self.extent, self.partitions = tile.extent_bytes, tile.partitions
+            partition = affine_at(tile.partition, index)
+        self.low: list[int] = offset.tolist()
+        self.partition: list[int] = partition.tolist()
+
+
+def _owners(marks: Marks) -> list[int]:
+    """The lives that cells belong to, each once."""
+    low, high = int(marks.min()), int(marks.max())
+    found: list[int] = [low] if low == high else np.unique(marks).tolist()
+    return found[1:] if found[0] < 0 else found
+
+
+def _cell_bytes(place: Place, cells: Cells) -> int:
+    return cells.cell_bytes * (GROUP if isinstance(place, str) else 1)
