@@ -107,8 +107,8 @@ def test_the_old_triple(module: graph_executor.GraphModule) -> None:
 def test_numpy_params_and_another_target() -> None:
     mod, params = relay.frontend.from_onnx(mixed_model(), freeze_params=False)
     relay.build(mod, {"cpu": "neuron"}, params={name: value.numpy() for name, value in params.items()})
-    with pytest.raises(ModelError, match="is no Neuron target"):
-        relay.build(mod, {"kind": "llvm"}, params=params)
+    with pytest.raises(ModelError, match="is neither a Neuron target nor 'llvm'"):
+        relay.build(mod, {"kind": "c"}, params=params)
 
 
 def test_what_is_no_module_and_no_target() -> None:

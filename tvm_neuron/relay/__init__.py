@@ -5,9 +5,21 @@ and brings back `tvm.nd` and `tvm.device("neuron")`, so that a Relay-era script 
 """
 
 from tvm.ir import GlobalVar
+from tvm.runtime import load_param_dict, save_param_dict
 
-from tvm_neuron.relay import analysis, compatibility, frontend, graph_executor, modules, op, testing, transform
-from tvm_neuron.relay.build_module import build, build_buckets
+from tvm_neuron.relay import (
+    analysis,
+    build_module,
+    compatibility,
+    frontend,
+    graph_executor,
+    modules,
+    op,
+    testing,
+    transform,
+    vm,
+)
+from tvm_neuron.relay.build_module import build, build_buckets, build_config, optimize
 from tvm_neuron.relay.executor import create_executor
 from tvm_neuron.relay.factory import ExecutorFactory
 from tvm_neuron.relay.ir import ty
@@ -33,13 +45,15 @@ from tvm_neuron.relay.op import image, nn, vision
 __all__ = [
     "Any", "Call", "Constant", "ExecutorFactory", "Expr", "ExprFunctor", "ExprMutator", "ExprVisitor", "FuncType",
     "Function", "GlobalVar", "If", "IncompleteType", "Let", "TensorType", "Tuple", "TupleGetItem", "TupleType",
-    "TupleWrapper", "Var", "analysis", "bind", "build", "build_buckets", "const", "create_executor", "frontend",
-    "graph_executor", "image", "nn", "op", "scalar_type", "testing", "transform", "ty", "var", "vision",
+    "TupleWrapper", "Var", "analysis", "bind", "build", "build_buckets", "build_config", "build_module", "const",
+    "create_executor", "frontend", "graph_executor", "image", "load_param_dict", "nn", "op", "optimize",
+    "save_param_dict", "scalar_type", "testing", "transform", "ty", "var", "vision", "vm",
 ]  # fmt: skip
 
 Expr = RelayExpr
 
 globals().update(op.namespace())
+build_module.create_executor = create_executor  # type: ignore[attr-defined]  # which is made of `build`
 
 compatibility.install()
 modules.install()

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,6 +12,7 @@ from tvm_neuron import build as compiler
 from tvm_neuron.codegen import byoc
 from tvm_neuron.errors import ModelError, OptionError
 from tvm_neuron.relay.factory import ExecutorFactory
+from tvm_neuron.relay.infer import infer_types
 from tvm_neuron.relay.ir.expr import Function
 from tvm_neuron.relay.lower import to_relax
 from tvm_neuron.relay.modules import is_relay, module_of
@@ -22,8 +24,8 @@ TargetLike: TypeAlias = Any
 Params: TypeAlias = Mapping[str, tvm.runtime.Tensor | np.ndarray]
 
 _TARGETS = (
-    "use 'neuron', 'neuron/' with inf1, inf2 or trn1, or {'tag': 'neuron', 'device': 'CHIP.json'}; other choices are "
-    "fields of BuildOptions, given as `options`"
+    "use 'neuron', 'neuron/' with inf1, inf2 or trn1, {'tag': 'neuron', 'device': 'CHIP.json'}, or 'llvm' for the CPU "
+    "alone; other choices are fields of BuildOptions, given as `options`"
 )
 
 
@@ -42,10 +44,10 @@ def build(
 ) -> ExecutorFactory:
     """Compile `ir_mod` with its weights bound; the signature of TVM 0.18's `relay.build`.
 
-    `target` is a Neuron target (`neuron`, `neuron/inf2`, ...). The arguments from `target_host` to
-    `constant_memory_pools` are accepted and change nothing: the CPU parts are built for this machine, the executor
-    is the graph executor. `options` is ours: see `BuildOptions`; its device counts where the target
-    has none.
+    `target` is a Neuron target (`neuron`, `neuron/inf2`, ...), or `llvm`, which leaves all to the CPU; of several,
+    the Neuron one counts. The arguments from `target_host` to `constant_memory_pools` are accepted and change
+    nothing: the CPU parts are built for this machine, the executor is the graph executor. `options` is ours: see
+    `BuildOptions`; its device counts where the target has none.
 
     Raises ModelError (bad params or target), OptionError (two devices), PlacementError, DeviceError, CompileError.
     """
@@ -94,12 +96,33 @@ def build_buckets(
     return ExecutorFactory(_without_weights(imported[0][0]), chosen, root, mod_name)
 
 
+def build_config(
+    opt_level: int = 2, required_pass: Sequence[str] | None = None, disabled_pass: Sequence[str] | None = None,
+    trace: Any = None,
+) -> tvm.transform.PassContext:  # fmt: skip
+    """The context of passes to build in, by its name of TVM 0.7; `trace` changes nothing."""
+    del trace
+    return tvm.transform.PassContext(opt_level, required_pass=required_pass, disabled_pass=disabled_pass)
+
+
+def optimize(
+    mod: tvm.IRModule, target: TargetLike | None = "neuron", params: Params | None = None
+) -> tuple[tvm.IRModule, Params]:
+    """The module with types, and the weights: what else would be done to Relay's expressions is done by `build`.
+
+    Raises ModelError: an unknown target, or an operator does not take the types of its operands.
+    """
+    _as_target(target)
+    return infer_types(mod) if is_relay(mod) else mod, dict(params or {})
+
+
 def _wishes(
     target: TargetLike | None, options: compiler.BuildOptions | None
 ) -> tuple[tvm.target.Target, compiler.BuildOptions]:
     chosen = _as_target(target)
     with compiler.build_options(options) if options is not None else nullcontext():
-        return chosen, compiler.options_of_target(chosen)
+        wanted = compiler.options_of_target(chosen)
+    return chosen, wanted if compiler.is_neuron(chosen) else replace(wanted, on_cpu=("*",))
 
 
 def _weights(params: Params | None) -> dict[str, tvm.runtime.Tensor]:
@@ -132,15 +155,18 @@ def _without_weights(mod: tvm.IRModule) -> tvm.IRModule:
 
 
 def _as_target(target: TargetLike | None) -> tvm.target.Target:
-    """The one target of a build; Relay also allowed a dictionary from device types to targets."""
-    if isinstance(target, Mapping) and len(target) == 1 and not {"kind", "tag"} & set(target):
-        target = next(iter(target.values()))
+    """The one target of a build; Relay also allowed several, in a list or by device type in a dictionary."""
+    if isinstance(target, Mapping) and not {"kind", "tag"} & set(target):
+        target = list(target.values())
+    if isinstance(target, list | tuple):
+        several = [_as_target(each) for each in target]
+        return next((each for each in several if compiler.is_neuron(each)), several[0]) if several else _as_target(None)
     try:
         chosen = target if isinstance(target, tvm.target.Target) else tvm.target.Target(target or "neuron")
     except (TypeError, ValueError) as error:
         raise ModelError(f"target {target!r} is unknown; {_TARGETS}") from error
-    if not compiler.is_neuron(chosen):
-        raise ModelError(f"target {chosen} is no Neuron target; {_TARGETS}")
+    if not compiler.is_neuron(chosen) and chosen.kind.name != "llvm":
+        raise ModelError(f"target {chosen} is neither a Neuron target nor 'llvm'; {_TARGETS}")
     return chosen
 
 

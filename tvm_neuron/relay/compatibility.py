@@ -8,21 +8,30 @@ import tvm
 import tvm.contrib
 
 from tvm_neuron.errors import NeuronError
-from tvm_neuron.relay import frontend, graph_executor
+from tvm_neuron.relay import aliases, graph_executor
+from tvm_neuron.relay.vm import VirtualMachine
 
+_ALIASES = {
+    "tvm.relay": "tvm_neuron.relay",
+    "tvm.contrib.graph_executor": "tvm_neuron.relay.graph_executor",
+    "tvm.contrib.graph_runtime": "tvm_neuron.relay.graph_executor",
+    "tvm.contrib": "tvm_neuron.relay.contrib",
+    "tvm.driver.tvmc": "tvm_neuron.tvmc",
+}
 _device = tvm.device
 
 
 def install() -> None:
     """`tvm.relay`, `tvm.contrib.graph_executor`, `tvm.nd` and `tvm.device("neuron")`; again changes nothing."""
-    relay = sys.modules["tvm_neuron.relay"]
-    sys.modules["tvm.relay"] = relay
-    sys.modules["tvm.relay.frontend"] = frontend
-    sys.modules["tvm.contrib.graph_executor"] = graph_executor
-    tvm.relay = relay
-    tvm.contrib.graph_executor = graph_executor
-    for name in ("nn", "image", "vision", "op", "testing", "transform", "analysis"):
+    if hasattr(tvm, "relay"):
+        return
+    aliases.install(_ALIASES)
+    tvm.relay = relay = sys.modules["tvm.relay"] = sys.modules["tvm_neuron.relay"]
+    tvm.contrib.graph_executor = sys.modules["tvm.contrib.graph_executor"] = graph_executor
+    for name in ("nn", "image", "vision"):  # no files of their own
         sys.modules[f"tvm.relay.{name}"] = getattr(relay, name)
+    tvm.runtime.NDArray = tvm.runtime.Tensor
+    tvm.runtime.vm.VirtualMachine = VirtualMachine
     if not hasattr(tvm, "nd"):
         tvm.nd = sys.modules["tvm.nd"] = _make_nd()
     tvm.device = _neuron_or_other_device

@@ -8,7 +8,7 @@ import tvm
 from tvm import relax
 
 from tvm_neuron.errors import InputError, OptionError
-from tvm_neuron.relay.build_module import build
+from tvm_neuron.relay import build_module
 from tvm_neuron.relay.ir.expr import Function, Var
 from tvm_neuron.relay.ir.functor import bind
 from tvm_neuron.relay.ir.ty import TensorType
@@ -79,7 +79,7 @@ class _Compiled:
 
     def _compiled(self, mod: tvm.IRModule) -> Any:
         lowered = to_relax(mod) if is_relay(mod) else mod
-        executor = build(lowered, self._target, params=self._params)["default"](tvm.cpu())
+        executor = build_module.build(lowered, self._target, params=self._params)["default"](tvm.cpu())
         names = [spec.name for spec in executor.inputs]
         is_tuple = isinstance(lowered["main"].ret_ty, relax.TupleType)
 

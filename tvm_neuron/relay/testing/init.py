@@ -39,7 +39,11 @@ class Xavier:
 def create_workload(
     net: Function, initializer: Initializer | None = None, seed: int = 0
 ) -> tuple[tvm.IRModule, dict[str, tvm.runtime.Tensor]]:
-    """The module of a network with types, and weights for all its inputs but those called `data`."""
+    """The module of a network with types, and weights for all its inputs but those called `data`.
+
+    NumPy's own random numbers begin anew from `seed`, as in TVM 0.18: scripts rely on it to draw the same data twice.
+    """
+    np.random.seed(seed)
     mod = infer_types(module_of(net))
     fill = initializer or Xavier(seed=seed)
     params = {}

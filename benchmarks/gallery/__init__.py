@@ -1,0 +1,1 @@
+"""What `benchmarks.relay_scripts` needs to run the scripts of TVM's gallery without a network."""

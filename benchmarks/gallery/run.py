@@ -1,0 +1,66 @@
+"""Runs one script in this process and writes what came of it: `python -m benchmarks.gallery.run NAME SCRIPT FOUND`."""
+
+import json
+import runpy
+import sys
+import traceback
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from benchmarks.gallery import changes, downloads
+from benchmarks.gallery.checks import CHECKS, Check
+from benchmarks.gallery.commands import COMMANDS
+
+_LONGEST = 200
+
+
+def main(name: str, script: str, found: str) -> None:
+    """One script."""
+    import tvm_neuron.build
+
+    placed: list[Any] = []
+    describe = tvm_neuron.build.describe
+
+    def noting(parts: Any, options: Any) -> Any:
+        placed.extend(parts.placements)
+        return describe(parts, options)
+
+    tvm_neuron.build.describe = noting
+    source = COMMANDS[name](Path(script).read_text()) if name in COMMANDS else Path(script).read_text()
+    downloads.install(source)
+    Path("script.py").write_text(changes.changed(source))
+    sys.argv = [script]
+    row = {"to its end": "yes", "compared with": "", "error": "", "on the core": "", "first failure": ""}
+    try:
+        check: Check | None = CHECKS.get(name)
+        sys.path.insert(0, str(Path.cwd()))
+        values = runpy.run_path("script.py", {"__file__": script}, "__main__")
+        if check is not None:
+            row["compared with"] = check.reference
+            row["error"] = check.error(values)
+    except (Exception, SystemExit) as error:
+        traceback.print_exc()
+        row |= {"to its end": "no", "first failure": _told(error, script)}
+    row["on the core"] = _where(placed)
+    Path(found).write_text(json.dumps(row))
+
+
+def _told(error: BaseException, script: str) -> str:
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == "script.py"]
+    text = next((line for line in str(error).splitlines() if line.strip()), "")
+    del script
+    return f"line {lines[-1] if lines else '?'}: {type(error).__name__}: {text}"[:_LONGEST].replace("|", "/")
+
+
+def _where(placed: list[Any]) -> str:
+    """Of all operators built: how many ran on the core, and why the others did not."""
+    if not placed:
+        return "nothing was built"
+    others = Counter(f"{row.op}: {row.reason}"[:_LONGEST] for row in placed if row.where == "cpu")
+    told = "; ".join(f"{count} {reason}" for reason, count in others.most_common(3))
+    return f"all {len(placed)}" if not others else f"{len(placed) - others.total()} of {len(placed)} ({told})"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

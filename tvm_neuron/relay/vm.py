@@ -1,0 +1,101 @@
+"""`relay.vm` and `tvm.runtime.vm`: a library as the executable of Relay's virtual machine."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import tvm
+from tvm import relax
+from tvm.runtime.module import BenchmarkResult
+
+from tvm_neuron.errors import InputError
+from tvm_neuron.relay.build_module import TargetLike, build
+from tvm_neuron.relay.factory import ExecutorFactory
+from tvm_neuron.relay.graph_executor import GraphModule
+from tvm_neuron.relay.lower import to_relax
+from tvm_neuron.relay.modules import is_relay
+
+_Theirs = tvm.runtime.vm.VirtualMachine
+
+
+class Executable:
+    """What `compile` makes. `lib` is the library; the bytecode of `save` only says whether the result is a tuple."""
+
+    def __init__(self, lib: ExecutorFactory | tvm.runtime.Module, gives_tuple: bool) -> None:
+        self.lib = lib
+        self.gives_tuple = gives_tuple
+
+    def save(self) -> tuple[bytearray, ExecutorFactory | tvm.runtime.Module]:
+        """The bytecode and the library: write the one to a file, and export the other."""
+        return bytearray(json.dumps({"gives_tuple": self.gives_tuple}).encode()), self.lib
+
+    @staticmethod
+    def load_exec(bytecode: bytes | bytearray, lib: tvm.runtime.Module) -> "Executable":
+        """The executable from what `save` gave.
+
+        Raises InputError: the bytecode is of something else.
+        """
+        try:
+            return Executable(lib, bool(json.loads(bytes(bytecode))["gives_tuple"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError("load_exec: this is no bytecode that Executable.save() gave") from error
+
+
+class VirtualMachine(tvm.runtime.vm.VirtualMachine):  # which looks up its constants by this name
+    """Runs an `Executable` with the methods of TVM 0.18; other executables get TVM's own virtual machine."""
+
+    def __new__(cls, exe: Any, *args: Any, **kwargs: Any) -> Any:
+        """An object of this class, or of TVM's."""
+        return super().__new__(cls) if isinstance(exe, Executable) else _Theirs(exe, *args, **kwargs)
+
+    def __init__(self, exe: Executable, device: Any, memory_cfg: Any = None) -> None:
+        del memory_cfg  # memory is the NeuronCore's own
+        self._gives_tuple = exe.gives_tuple
+        self._module = GraphModule(exe.lib["default"](device[0] if isinstance(device, list) else device))
+
+    def set_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+        """Sets the inputs of a function by position and keyword.
+
+        Raises InputError: the function is not `main`, or there are more values than inputs.
+        """
+        _check_name(func_name)
+        names = [spec.name for spec in self._module.module.inputs]
+        if len(args) > len(names):
+            raise InputError(f"the function takes {', '.join(names) or 'no inputs'}; {len(args)} values were given")
+        self._module.set_input(**dict(zip(names, args, strict=False)), **kwargs)
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs `main` on these inputs, or on those that are set: its result, a list if it is a tuple."""
+        return self.invoke("main", *args, **kwargs)
+
+    def invoke(self, func_name: str, *args: Any, **kwargs: Any) -> Any:
+        """The same for a function by name."""
+        self.set_input(func_name, *args, **kwargs)
+        self._module.run()
+        found = self.get_outputs()
+        return found if self._gives_tuple else found[0]
+
+    def get_outputs(self) -> list[tvm.runtime.Tensor]:
+        """All results of the last run."""
+        return [self._module.get_output(index) for index in range(self._module.get_num_outputs())]
+
+    def benchmark(self, device: Any, *args: Any, func_name: str = "main", **kwargs: Any) -> BenchmarkResult:
+        """Wall time on the hardware model; see `GraphModule.benchmark`."""
+        self.set_input(func_name, *args)
+        return self._module.benchmark(device, **kwargs)
+
+
+def compile(  # noqa: A001 - Relay's name
+    mod: tvm.IRModule, target: TargetLike | None = "neuron", target_host: Any = None,
+    params: Mapping[str, Any] | None = None,
+) -> Executable:  # fmt: skip
+    """Compile a module for `VirtualMachine`; raises what `relay.build` raises."""
+    del target_host  # the CPU parts are built for this machine
+    lowered = to_relax(mod) if is_relay(mod) else mod
+    gives_tuple = isinstance(lowered["main"].ret_ty, relax.TupleType)
+    return Executable(build(lowered, target, params=params), gives_tuple)
+
+
+def _check_name(func_name: str) -> None:
+    if func_name != "main":
+        raise InputError(f"there is no function '{func_name}', only 'main'")
