@@ -149,6 +149,12 @@ class ProgramError(NeuronError):
         self.operator = operator
 
 
+class KernelError(NeuronError):
+    """A kernel written by hand breaks a rule of its language or of the chip; the message ends in its file and line."""
+
+    code = "NCC810"
+
+
 class NeuronWarning(UserWarning):
     """Base of all warnings of this project."""
 

@@ -1,0 +1,102 @@
+"""Kernels as Beta 1 writes them."""
+
+# mypy: ignore-errors
+import neuronxcc.nki as nki
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+import numpy as np
+
+
+@nki.jit
+def add(a, b):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    i_p = nl.program_id(0) * 128 + nl.arange(128)[:, None]
+    i_f = nl.program_id(1) * 512 + nl.arange(512)[None, :]
+    nl.store(out[i_p, i_f], value=nl.load(a[i_p, i_f]) + nl.load(b[i_p, i_f]))
+    return out
+
+
+@nki.jit
+def transpose_rows(a, shape):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    rows, columns = shape
+    tile, turned = nl.load(a), nl.ndarray(a.shape, dtype=a.dtype)
+    i_p, i_r, i_c = nl.mgrid[0 : a.shape[0], 0:rows, 0:columns]
+    turned[i_p, i_c * rows + i_r] = nl.copy(tile[i_p, i_r * columns + i_c])
+    nl.store(out, value=turned)
+    return out
+
+
+@nki.jit
+def average_pool(a, size):
+    p, h, w = a.shape
+    out = nl.ndarray((p, h // size, w // size), dtype=a.dtype, buffer=nl.shared_hbm)
+    tile = nl.load(a)
+    i = nl.mgrid[0:p, 0 : h // size, 0:size, 0 : w // size, 0:size]
+    nl.store(out, nl.sum(tile[i[0], size * i[1] + i[2], size * i[3] + i[4]], axis=[2, 4]) / (size * size))
+    return out
+
+
+@nki.jit
+def product(a, b):
+    out = nl.ndarray((a.shape[1], b.shape[1]), dtype=a.dtype, buffer=nl.shared_hbm)
+    for n in nl.affine_range(b.shape[1] // 512):
+        total = nl.zeros((a.shape[1], 512), nl.float32, buffer=nl.psum)
+        for k in nl.affine_range(a.shape[0] // 128):
+            left = nl.load(a[nl.ds(k * 128, 128), :])
+            total += nisa.nc_matmul(left, nl.load(b[nl.ds(k * 128, 128), nl.ds(n * 512, 512)]))
+        nl.store(out[:, nl.ds(n * 512, 512)], value=nl.copy(total, dtype=out.dtype))
+    return out
+
+
+@nki.jit
+def rms_norm(x, weight, eps):
+    rows, columns = x.shape
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    i_p, i_f = nl.arange(128)[:, None], nl.arange(columns)[None, :]
+    scale = nl.load(weight.reshape((1, columns)))
+    for i in nl.affine_range((rows + 127) // 128):
+        mask = i * 128 + i_p < rows
+        tile = nl.load(x[i * 128 + i_p, i_f], mask=mask)
+        mean = nl.sum(nl.square(tile, mask=mask), axis=[1], mask=mask) / columns
+        normed = nl.multiply(tile, nl.rsqrt(nl.add(mean, eps, mask=mask), mask=mask), mask=mask)
+        normed[...] = nl.multiply(normed, scale.broadcast_to((128, columns)), mask=mask)
+        nl.store(out[i * 128 + i_p, i_f], value=normed, mask=mask)
+    return out
+
+
+@nki.jit
+def softmax(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.load(x)
+    top = nisa.tensor_reduce(np.max, tile, axis=1, negate=True)
+    powers = nisa.activation(op=np.exp, data=tile, bias=top)
+    share = nisa.reciprocal(nl.sum(powers, axis=1))
+    nl.store(out, value=nisa.tensor_scalar(powers, np.multiply, share))
+    return out
+
+
+@nki.jit
+def kept(x):
+    y, z = (nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm) for _ in range(2))
+    place = nl.ndarray(x.shape, dtype=x.dtype)
+    value = nl.exp(nl.load(x))
+    place[...] = value
+    nl.store(y, value=place)
+    place[...] = 5.0
+    nl.store(z, value=value * 2.0 - place)
+    return y, z
+
+
+@nki.jit
+def block_sums(x):
+    blocks, rows, columns = x.shape
+    out = nl.ndarray((rows, columns), dtype=x.dtype, buffer=nl.shared_hbm)
+    tiles = nl.ndarray((blocks, nl.par_dim(rows), columns), dtype=x.dtype)
+    total = nl.ndarray((rows, columns), dtype=x.dtype)
+    for i in nl.affine_range(blocks):
+        tiles[i] = nl.load(x[i])
+    for i in nl.affine_range(blocks):
+        total[...] = nl.loop_reduce(tiles[i], op=np.add, loop_indices=[i])
+    nl.store(out, value=total)
+    return out

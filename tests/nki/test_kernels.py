@@ -1,0 +1,96 @@
+"""Kernels of both dialects, with what NumPy computes in float64."""
+
+import numpy as np
+import pytest
+
+from tests.nki import beta1, beta2
+from tvm_neuron.nki import Kernel, jit, simulate_kernel
+from tvm_neuron.nki.kernel import Traced
+
+Array = np.ndarray
+# A float32 sum of n products is off by about sqrt(n) roundings of 2^-24; what is rounded to float16 or bfloat16 in the
+# end by half a unit of that, 2^-11 or 2^-9.
+FLOAT32, FLOAT16 = 1e-5, 2**-10
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+def normal(*shape: int, dtype: str = "float32") -> Array:
+    return rng().standard_normal(shape).astype(dtype)
+
+
+def check(found: Array, wanted: Array, tolerance: float) -> None:
+    assert found.shape == wanted.shape
+    assert np.abs(found.astype(np.float64) - wanted).max() <= tolerance * max(1.0, np.abs(wanted).max())
+
+
+def test_a_grid_runs_one_instance_after_the_other() -> None:
+    a, b = normal(256, 1024, dtype="float16"), normal(256, 1024, dtype="float16")[::-1].copy()
+    check(beta1.add[2, 2](a, b), a.astype(np.float64) + b, FLOAT16)
+
+
+def test_rows_are_transposed_by_index_lattices() -> None:
+    a = rng().integers(-100, 100, (5, 12)).astype(np.int8)
+    assert np.array_equal(beta1.transpose_rows(a, (3, 4)), a.reshape(5, 3, 4).transpose(0, 2, 1).reshape(5, 12))
+
+
+def test_windows_are_averaged_over_two_axes_that_are_no_neighbours() -> None:
+    a = normal(4, 12, 8)
+    check(beta1.average_pool(a, 2), a.astype(np.float64).reshape(4, 6, 2, 4, 2).mean((2, 4)), FLOAT32)
+
+
+def test_products_are_added_in_psum() -> None:
+    a, b = normal(256, 128), normal(256, 1024)
+    wanted = a.astype(np.float64).T @ b.astype(np.float64)
+    check(beta1.product(a, b), wanted, FLOAT32)
+    check(beta2.product(a, b), wanted, FLOAT32)
+
+
+def test_a_norm_by_rows_and_a_weight_on_every_partition() -> None:
+    x, weight = normal(300, 640), normal(640)
+    wide = x.astype(np.float64)
+    wanted = wide / np.sqrt((wide**2).mean(1, keepdims=True) + 1e-5) * weight
+    check(beta1.rms_norm(x, weight, 1e-5), wanted, FLOAT32)
+
+
+def test_softmax_of_rows() -> None:
+    x = 3 * normal(128, 512)
+    e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    check(beta1.softmax(x), e / e.sum(1, keepdims=True), FLOAT32)
+    check(beta2.softmax(x), e / e.sum(1, keepdims=True), FLOAT32)
+
+
+def test_a_value_that_is_stored_and_read_again_is_written_to_both_places() -> None:
+    x = normal(128, 64)
+    y, z = beta1.kept(x)
+    check(y, np.exp(x.astype(np.float64)), FLOAT32)
+    check(z, np.exp(x.astype(np.float64)) * 2 - 5, FLOAT32)
+
+
+def test_sums_over_loops_and_blocks() -> None:
+    x = normal(4, 128, 96)
+    check(beta1.block_sums(x), x.astype(np.float64).sum(0), FLOAT32)
+
+
+@pytest.mark.parametrize("mode", ["nest", "step", "strict"])
+def test_all_modes_give_the_same_bits(mode: str) -> None:
+    traced = trace(beta1.softmax, 3 * normal(128, 512))
+    assert np.array_equal(traced.run(mode), traced.run())
+
+
+def trace(kernel: Kernel, *args: Array) -> Traced:
+    return kernel.trace(*args)
+
+
+def test_time_comes_from_the_same_program() -> None:
+    small, large = (trace(beta1.softmax, normal(128, n)).time() for n in (512, 2048))
+    assert 2 * small.busy_ps["act"] < large.busy_ps["act"] < 5 * small.busy_ps["act"]
+    assert large.dram_read_bytes == 128 * 2048 * 4 == large.dram_written_bytes
+
+
+def test_simulate_and_jit_of_a_plain_function() -> None:
+    x = normal(128, 512)
+    assert np.array_equal(simulate_kernel(beta1.softmax.function, x), beta1.softmax(x))
+    assert jit(beta1.softmax) is beta1.softmax

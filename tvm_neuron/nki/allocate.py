@@ -1,0 +1,111 @@
+"""assemble: a trace as a program, its logical tiles placed in SBUF and PSUM by their lifetimes, with waits."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from tvm_neuron.allocation.place import Buffer, peak_bytes
+from tvm_neuron.allocation.place import place as place_buffers
+from tvm_neuron.codegen.sync import synchronise
+from tvm_neuron.isa import DramTile, Instruction, Tile
+from tvm_neuron.isa.dtypes import DTYPES, size_bytes
+from tvm_neuron.nki.source import wrong
+from tvm_neuron.nki.trace import Place, Record, Trace
+from tvm_neuron.nki.view import Tensor
+from tvm_neuron.program import DramTensor, Origin, Program
+
+_ALIGN_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """A program and the values of its constants; `names` are those of its tensors by number in the trace."""
+
+    program: Program
+    weights: Mapping[str, NDArray[Any]]
+    names: Mapping[int, str]
+
+
+def assemble(trace: Trace, outputs: set[int]) -> Assembled:
+    """The program; `outputs` are the numbers of the tensors that it gives.
+
+    Raises:
+        KernelError: what is alive at one time does not fit on chip.
+    """
+    records = trace.records
+    offsets = _offsets(trace, records)
+    origins = {at: number for number, at in enumerate(dict.fromkeys(record.at for record in records))}
+    used = [tensor for tensor in trace.tensors if tensor.memory == "hbm"]
+    table = {tensor.number: index for index, tensor in enumerate(used)}
+    names = {tensor.number: tensor.name or f"{tensor.kind}{tensor.number}" for tensor in used}
+    tensors = tuple(DramTensor(names[t.number], _kind(t, outputs), trace.shapes[t.number], t.dtype) for t in used)
+    body = tuple(_located(record, offsets, table, origins[record.at]) for record in records)
+    program = Program(tensors, tuple(Origin(at, "kernel") for at in origins), body)
+    weights = {
+        names[number]: values.astype(DTYPES[trace.tensors[number].dtype]) for number, values in trace.constants.items()
+    }
+    return Assembled(synchronise(program, trace.device), weights, names)
+
+
+def _kind(tensor: Tensor, outputs: set[int]) -> str:
+    return "output" if tensor.number in outputs else tensor.kind
+
+
+def _offsets(trace: Trace, records: list[Record]) -> dict[Place, int]:
+    """The first byte of every logical tile."""
+    lives: dict[Place, list[int]] = {}
+    for step, record in enumerate(records):
+        for place in record.places.values():
+            lives.setdefault(place, [step, step])[1] = step
+    device, offsets = trace.device, dict[Place, int]()
+    for memory, unit, capacity in (
+        ("sbuf", _ALIGN_BYTES, device.sbuf_bytes_per_partition),
+        ("psum", device.psum_bank_bytes, device.psum_bytes_per_partition),
+    ):
+        buffers = []
+        for place, (first, last) in lives.items():
+            tensor = trace.tensors[place[0]]
+            if tensor.memory == memory:
+                size = -(-tensor.elems * size_bytes(tensor.dtype) // unit) * unit
+                buffers.append(Buffer(place, size, first, last))
+        offsets |= _placed(trace, buffers, capacity, memory, len(records))
+    return offsets
+
+
+def _placed(trace: Trace, buffers: list[Buffer], capacity: int, memory: str, steps: int) -> dict[Any, int]:
+    """Offsets that leave what was used last alone for as many steps as there is room for: nothing waits for it then."""
+    slack = steps
+    while True:
+        longer = [replace(buffer, last=buffer.last + slack) for buffer in buffers]
+        if not slack or peak_bytes(longer) <= capacity:
+            found, failed = place_buffers(longer, capacity)
+            if failed is None:
+                return found
+            if not slack:
+                raise _too_much(trace, buffers, failed, capacity, memory)
+        slack //= 2
+
+
+def _too_much(trace: Trace, buffers: list[Buffer], failed: Buffer, capacity: int, memory: str) -> Exception:
+    tensor = trace.tensors[failed.name[0]]  # type: ignore[index]
+    alive = sorted({trace.tensors[b.name[0]].made for b in buffers if b.overlaps(failed)})  # type: ignore[index]
+    return wrong(
+        f"{memory.upper()} is full: {failed.size} bytes of each partition for a {tensor.dtype} tile find no room; "
+        f"{peak_bytes(buffers)} bytes are alive at once, {trace.device.name} has {capacity}. Alive beside it are tiles "
+        f"made at {', '.join(alive[:6])}: use smaller tiles, or make them where they are used",
+        tensor.made,
+    )
+
+
+def _located(record: Record, offsets: dict[Place, int], table: dict[int, int], origin: int) -> Instruction:
+    """The instruction with the addresses of its tiles."""
+    changes: dict[str, Any] = {"origin": origin}
+    for name, _, tile in record.instruction.tiles():
+        if isinstance(tile, DramTile):
+            changes[name] = replace(tile, tensor=table[tile.tensor])
+        else:
+            assert isinstance(tile, Tile)
+            changes[name] = replace(tile, offset=tile.offset.plus(offsets[record.places[name]]))
+    return record.instruction.replace(**changes)

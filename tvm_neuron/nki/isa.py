@@ -1,0 +1,106 @@
+"""nki.isa: the instructions, in the two forms of the dialects, from one table.
+
+Beta 1 returns a tile: `tile = nisa.exp(...)`; later versions write one: `nisa.exp(dst, ...)`.
+"""
+
+import inspect
+from collections.abc import Callable
+from enum import Enum
+from types import SimpleNamespace
+from typing import Any
+
+from tvm_neuron.nki import calls
+from tvm_neuron.nki.source import wrong
+from tvm_neuron.nki.tile import tile_of
+from tvm_neuron.nki.trace import Result, current
+from tvm_neuron.nki.view import View
+
+ENGINES = {
+    "tensor_engine": "tensor", "vector_engine": "vector", "scalar_engine": "scalar", "gpsimd_engine": "gpsimd",
+    "unknown_engine": "unknown",
+}  # fmt: skip
+
+# Words that change nothing in the model: names, and advice to the vendor's compiler.
+IGNORED = frozenset(("name", "asynchronous", "dge_mode", "oob_mode", "precise_schedule", "directives"))
+
+
+class nc_version(Enum):  # noqa: N801 - the language's own name
+    """Generations of the core."""
+
+    gen2, gen3, gen4 = 2, 3, 4
+
+
+def get_nc_version() -> nc_version:
+    """The core that the kernel is traced for."""
+    return nc_version.gen2
+
+
+INSTRUCTIONS: dict[str, Callable[..., Result]] = {
+    "activation": calls.activation,
+    "dma_copy": calls.dma_copy,
+    "nc_matmul": calls.nc_matmul,
+    "nc_transpose": calls.nc_transpose,
+    "reciprocal": calls.reciprocal,
+    "scalar_tensor_tensor": calls.scalar_tensor_tensor,
+    "tensor_copy": calls.tensor_copy,
+    "tensor_reduce": calls.tensor_reduce,
+    "tensor_scalar": calls.tensor_scalar,
+    "tensor_tensor": calls.tensor_tensor,
+}
+
+
+def _words(name: str, make: Callable[..., Result], words: dict[str, Any]) -> dict[str, Any]:
+    taken = inspect.signature(make).parameters
+    unknown = sorted(word for word in words if word not in taken and word not in IGNORED)
+    if unknown:
+        raise wrong(f"{name} has no operand {', '.join(unknown)} in this model; it has {', '.join(taken)}")
+    return {word: value for word, value in words.items() if word in taken}
+
+
+def returning(name: str, make: Callable[..., Result]) -> Callable[..., View]:
+    """The form of Beta 1."""
+
+    def call(*operands: Any, dtype: Any = None, mask: Any = None, **words: Any) -> View:
+        return tile_of(make(*operands, **_words(name, make, words)), mask, dtype)
+
+    call.__name__, call.__doc__ = name, make.__doc__
+    return call
+
+
+def writing(name: str, make: Callable[..., Result]) -> Callable[..., None]:
+    """The form of Beta 2 and later."""
+
+    def call(dst: View, *operands: Any, **words: Any) -> None:
+        words.pop("dtype", None)  # samples give the one that `dst` has
+        accumulate = words.pop("accumulate", None)
+        result = make(*operands, **_words(name, make, words))
+        if result.add is not None and accumulate is not False:
+            result = Result(result.shape, result.dtype, result.memory, result.add)
+        current().do(result, dst)
+
+    call.__name__, call.__doc__ = name, make.__doc__
+    return call
+
+
+def _memset_into(dst: View, value: Any, **_: Any) -> None:
+    """One number everywhere."""
+    current().do(calls.memset(dst.shape, value, dst.tensor.dtype), dst)
+
+
+def _dma_copy(*, dst: View, src: View, mask: Any = None, **_: Any) -> None:
+    """The same values between device memory and SBUF."""
+    current().do(calls.dma_copy(src), dst, mask)
+
+
+def namespace(returns: bool) -> dict[str, Any]:
+    """All names of `nki.isa`, in the form of a dialect."""
+    form = returning if returns else writing
+    names: dict[str, Any] = {name: form(name, make) for name, make in INSTRUCTIONS.items()}
+    names["memset"] = returning("memset", calls.memset) if returns else _memset_into
+    if returns:
+        names["dma_copy"] = _dma_copy
+    names["engine"] = SimpleNamespace(**{name.removesuffix("_engine"): value for name, value in ENGINES.items()})
+    return names | ENGINES | {"get_nc_version": get_nc_version, "nc_version": nc_version}
+
+
+globals().update(namespace(returns=False))

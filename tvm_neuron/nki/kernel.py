@@ -1,0 +1,154 @@
+"""Kernel: a function of the language that is traced, placed, checked and run on the model when it is called."""
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tvm_neuron.hw import Device, load_device
+from tvm_neuron.isa.dtypes import DTYPES, device_dtype
+from tvm_neuron.neff import Neff, TensorInfo
+from tvm_neuron.nki.allocate import Assembled, assemble
+from tvm_neuron.nki.dtypes import dtype_name
+from tvm_neuron.nki.source import wrong
+from tvm_neuron.nki.tile import Tile
+from tvm_neuron.nki.trace import Trace, begin, end
+from tvm_neuron.nki.view import View
+from tvm_neuron.program.verify import verify
+from tvm_neuron.runtime.version import VERSION
+from tvm_neuron.sim import Machine, Timing, time_program
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A kernel as a program for `device`: its inputs, and the views that it returns (one, or a tuple of them)."""
+
+    name: str
+    device: Device
+    assembled: Assembled
+    inputs: Mapping[str, Array]
+    returned: Any
+
+    def run(self, mode: str = "nest") -> Any:
+        """The values that it returns, as arrays; `mode` as of `Machine`."""
+        machine = Machine(self.assembled.program, self.device, self.assembled.weights)
+        found = machine.run(self.inputs, mode)
+        arrays = tuple(
+            found[self.assembled.names[view.tensor.number]].reshape(view.shape) for view in _each(self.returned)
+        )
+        return arrays if isinstance(self.returned, tuple | list) else arrays[0] if arrays else None
+
+    def neff(self) -> Neff:
+        """The same as a NEFF."""
+        program, shapes = self.assembled.program, {"input": list[TensorInfo](), "output": list[TensorInfo]()}
+        for tensor in program.tensors:
+            if tensor.kind in shapes:
+                shapes[tensor.kind].append(TensorInfo(tensor.name, tensor.shape, tensor.dtype))
+        return Neff(
+            name=self.name, program=program, device=self.device, weights=self.assembled.weights,
+            inputs=tuple(shapes["input"]), outputs=tuple(shapes["output"]), options={}, compiler_version=VERSION,
+        )  # fmt: skip
+
+    def time(self) -> Timing:
+        """What one run takes on the modelled core."""
+        return time_program(self.assembled.program, self.device)
+
+
+class Kernel:
+    """A kernel. Calling it runs it on the model; `kernel[grid](...)` runs one instance after the other."""
+
+    def __init__(self, function: Callable[..., Any], chip: str = "trn1", grid: tuple[int, ...] = ()) -> None:
+        functools.update_wrapper(self, function)
+        self.name: str = function.__name__
+        self.function, self.chip, self.grid = function, chip, grid
+
+    def __getitem__(self, grid: Any) -> "Kernel":
+        sizes = grid if isinstance(grid, tuple) else (grid,)
+        return type(self)(self.function, self.chip, tuple(max(1, int(size)) for size in sizes))
+
+    def __call__(self, *args: Any, **words: Any) -> Any:
+        """The values that it returns, as arrays; see `trace`."""
+        return self.trace(*args, **words).run()
+
+    def trace(self, *args: Any, **words: Any) -> Traced:
+        """The kernel as a program for these arguments: arrays are tensors, everything else is a constant.
+
+        Raises:
+            KernelError: the kernel breaks a rule of the language or of the chip.
+        """
+        trace = Trace(load_device(self.chip), Tile, grid=self.grid)
+        inputs: dict[str, Array] = {}
+        begin(trace)
+        try:
+            given = [_given(trace, inputs, f"arg{at}", value) for at, value in enumerate(args)]
+            named = {name: _given(trace, inputs, name, value) for name, value in words.items()}
+            returned: Any = None
+            for program in itertools.product(*(range(size) for size in self.grid)):
+                trace.program, trace.next_shared = program, 0
+                returned = self.function(*given, **named)
+            trace.settle()
+        finally:
+            end()
+        outputs = _each(returned)
+        _check_outputs(trace, outputs)
+        assembled = assemble(trace, {view.tensor.number for view in outputs})
+        verify(assembled.program, trace.device)
+        traced = Traced(self.name, trace.device, assembled, inputs, returned)
+        for watcher in _watchers:
+            watcher(traced)
+        return traced
+
+
+_watchers: list[Callable[[Traced], None]] = []
+
+
+@contextmanager
+def watch(watcher: Callable[[Traced], None]) -> Iterator[None]:
+    """Calls `watcher` with every kernel that is traced inside, also where kernels are called by other code."""
+    _watchers.append(watcher)
+    try:
+        yield
+    finally:
+        _watchers.remove(watcher)
+
+
+def _each(returned: Any) -> list[View]:
+    every = list(returned) if isinstance(returned, tuple | list) else [] if returned is None else [returned]
+    for each in every:
+        if not isinstance(each, View) or each.tensor.memory != "hbm":
+            raise wrong(
+                f"the kernel returns {each}; it returns tensors in device memory, made with buffer=nl.shared_hbm"
+            )
+    return every
+
+
+def _check_outputs(trace: Trace, outputs: list[View]) -> None:
+    for view in outputs:
+        if (view.tensor.number, 0) not in trace.written:
+            raise wrong(f"the kernel returns {view}, but writes nothing to it", view.tensor.made)
+
+
+def _given(trace: Trace, inputs: dict[str, Array], name: str, value: Any) -> Any:
+    """The tensor for an array, else the value itself."""
+    if not hasattr(value, "__array__") or np.ndim(value) == 0:
+        return value
+    array = np.asarray(value)
+    dtype = device_dtype(dtype_name(array.dtype) if array.dtype != np.int64 else "int64")
+    inputs[name] = array.astype(DTYPES[dtype], copy=False)
+    return trace.tensor(array.shape, dtype, "hbm", name, kind="input")
+
+
+def jit(function: Any = None, mode: str = "auto", **words: Any) -> Any:
+    """Makes a kernel of a function; a kernel that calls it runs it as a part of itself when mode is "trace"."""
+    if function is None:
+        return functools.partial(jit, mode=mode, **words)
+    if mode == "trace":
+        return function
+    return function if isinstance(function, Kernel) else Kernel(function)

@@ -1,0 +1,91 @@
+"""What runs kernels: simulate, benchmark, profile and baremetal, with the forms that each dialect gives them."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tvm_neuron import neff
+from tvm_neuron.nki.kernel import Kernel, Traced, jit
+from tvm_neuron.sim import Timing
+
+_PS_PER_US = 10**6
+
+
+@dataclass(frozen=True)
+class Latency:
+    """The modelled time of a kernel on the core; it is the same in every run."""
+
+    timing: Timing
+
+    def get_latency_percentile(self, percentile: int) -> float:
+        """Microseconds."""
+        return self.timing.total_ps / _PS_PER_US
+
+
+@dataclass(frozen=True)
+class BenchmarkResult:
+    """What a benchmark finds."""
+
+    nc_latency: Latency
+
+
+class Benchmark(Kernel):
+    """A kernel that keeps the time of its last call in `benchmark_result`, and its NEFF in a file if one is named."""
+
+    benchmark_result: BenchmarkResult
+    save_neff_name: str = ""
+
+    def __getitem__(self, grid: Any) -> "Benchmark":
+        found = super().__getitem__(grid)
+        assert isinstance(found, Benchmark)
+        found.save_neff_name = self.save_neff_name
+        return found
+
+    def __call__(self, *args: Any, **words: Any) -> Any:
+        """The values, as arrays."""
+        traced = self.trace(*args, **words)
+        self.benchmark_result = BenchmarkResult(Latency(traced.time()))
+        if self.save_neff_name:
+            save(traced, self.save_neff_name)
+        return traced.run()
+
+
+def save(traced: Traced, path: str | Path) -> None:
+    """Writes the kernel's program as a NEFF."""
+    Path(path).write_bytes(neff.write(traced.neff()))
+
+
+def baremetal(kernel: Any = None, **_: Any) -> Any:
+    """The kernel itself: called with arrays, it gives arrays. Also as a decorator with arguments."""
+    return functools.partial(baremetal, **_) if kernel is None else jit(kernel)
+
+
+def benchmark(kernel: Any = None, save_neff_name: str = "", **_: Any) -> Any:
+    """The kernel with `benchmark_result`; the numbers of runs are of no use, since all take the same time."""
+    if kernel is None:
+        return functools.partial(benchmark, save_neff_name=save_neff_name)
+    of = jit(kernel)
+    found = Benchmark(of.function, of.chip, of.grid)
+    found.save_neff_name = save_neff_name
+    return found
+
+
+profile = benchmark
+
+
+def simulate_kernel(kernel: Any, *args: Any, **words: Any) -> Any:
+    """The values that a kernel returns."""
+    return jit(kernel)(*args, **words)
+
+
+def simulate(kernel: Any) -> Kernel:
+    """The kernel itself: calling it runs it on the model."""
+    found: Kernel = jit(kernel)
+    return found
+
+
+def trace(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A part of a kernel: the function itself."""
+    return function

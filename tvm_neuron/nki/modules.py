@@ -1,0 +1,96 @@
+"""The names under which kernels import the language: `neuronxcc.nki...` (Beta 1) and `nki...` (Beta 2 and later).
+
+They resolve to this package where nothing else is installed that has them.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from tvm_neuron.nki import isa, language, launch
+from tvm_neuron.nki.kernel import jit
+
+
+class _Typing:
+    """An annotation that may be subscripted with a shape, and means nothing to Python."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __getitem__(self, shape: Any) -> "_Typing":
+        return self
+
+
+def _passed(function: Any = None, *_: Any, **__: Any) -> Any:
+    """A decorator that advises the vendor's compiler: the function itself."""
+    return function if callable(function) else _passed
+
+
+_TYPING = {name: _Typing(name) for name in ("tensor", "mutable_tensor", "mutable", "scalar")}
+_ADVICE = ("enable_stack_allocator", "skip_middle_end_transformations", "force_auto_alloc", "multi_buffer")
+_COMPILER = dict.fromkeys(_ADVICE, _passed)
+_LAUNCH = {
+    "jit": jit, "baremetal": launch.baremetal, "benchmark": launch.benchmark, "profile": launch.profile,
+    "simulate_kernel": launch.simulate_kernel, "simulate": launch.simulate, "trace": launch.trace,
+    "tensor": _TYPING["tensor"],
+}  # fmt: skip
+_LANGUAGE = {name: value for name, value in vars(language).items() if not name.startswith("_")}
+_CONSTANTS = {"sizeinbytes": lambda dtype: np.dtype(dtype).itemsize, "sbuf_min_align": 1}
+
+
+def _allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, **_: Any) -> bool:
+    return bool(np.allclose(np.asarray(a, np.float64), np.asarray(b, np.float64), rtol, atol))
+
+
+MODULES: dict[str, dict[str, Any]] = {
+    "neuronxcc": {},
+    "neuronxcc.nki": _LAUNCH,
+    "neuronxcc.nki.language": _LANGUAGE,
+    "neuronxcc.nki.language.constants": _CONSTANTS,
+    "neuronxcc.nki.isa": isa.namespace(returns=True),
+    "neuronxcc.nki.isa.constants": {
+        "engine": SimpleNamespace(**isa.ENGINES),
+        "oob_mode": SimpleNamespace(error=0, skip=1),
+    },
+    "neuronxcc.nki.typing": _TYPING,
+    "neuronxcc.nki.compiler": _COMPILER,
+    "neuronxcc.starfish": {},
+    "neuronxcc.starfish.support": {},
+    "neuronxcc.starfish.support.util": {"allclose": _allclose},
+    "nki": _LAUNCH,
+    "nki.language": _LANGUAGE,
+    "nki.isa": isa.namespace(returns=False),
+    "nki.typing": _TYPING,
+    "nki.compiler": _COMPILER,
+}
+
+
+class _Finder(MetaPathFinder, Loader):
+    """Finds the names of `MODULES`, after all others."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        return ModuleSpec(fullname, self, is_package=True) if fullname in MODULES else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return ModuleType(spec.name, "The kernel language of tvm_neuron.nki under the name that kernels import.")
+
+    def exec_module(self, module: ModuleType) -> None:
+        vars(module).update(MODULES[module.__name__])
+        for name in MODULES:
+            parent, _, child = name.rpartition(".")
+            if parent == module.__name__:
+                __import__(name)
+                setattr(module, child, sys.modules[name])
+
+
+def install() -> None:
+    """Has kernels' imports resolve, where nothing else does it."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.append(_Finder())

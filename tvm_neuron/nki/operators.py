@@ -1,0 +1,37 @@
+"""The operators that kernels name, as `nl` and NumPy functions alike, and what the instruction set calls them."""
+
+from typing import Any
+
+from tvm_neuron.nki.source import wrong
+
+# By the name of the function that is passed as `op=`.
+ALU = {
+    "add": "add", "sum": "add", "subtract": "subtract", "sub": "subtract", "multiply": "multiply", "mul": "multiply",
+    "prod": "multiply", "divide": "divide", "true_divide": "divide", "maximum": "max", "max": "max", "amax": "max",
+    "minimum": "min", "min": "min", "amin": "min", "power": "pow", "mod": "mod", "fmod": "mod", "remainder": "mod",
+    "equal": "is_equal", "not_equal": "not_equal", "greater": "is_gt", "greater_equal": "is_ge", "less": "is_lt",
+    "less_equal": "is_le", "logical_and": "multiply", "logical_or": "max", "logical_xor": "not_equal",
+}  # fmt: skip
+BITS = {
+    "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor",
+    "left_shift": "logical_shift_left",
+}  # fmt: skip
+ACTIVATION = {
+    "copy": "copy", "relu": "relu", "exp": "exp", "log": "log", "sqrt": "sqrt", "rsqrt": "rsqrt",
+    "reciprocal": "reciprocal", "square": "square", "abs": "abs", "absolute": "abs", "sign": "sign",
+    "sigmoid": "sigmoid", "tanh": "tanh", "sin": "sin", "arctan": "arctan", "erf": "erf", "gelu": "gelu",
+    "gelu_apprx_tanh": "gelu_tanh", "silu": "silu", "softplus": "softplus", "mish": "mish",
+}  # fmt: skip
+COMMUTATIVE = ("add", "multiply", "max", "min", "is_equal", "not_equal")
+
+
+def named(op: Any, table: dict[str, str], what: str) -> str:
+    """What the instruction set calls `op`.
+
+    Raises:
+        KernelError: it has no such operator.
+    """
+    name = op if isinstance(op, str) else getattr(op, "__name__", "")
+    if name not in table:
+        raise wrong(f"{what} has no operator {name or op!r}; it has {', '.join(table)}")
+    return table[name]

@@ -1,0 +1,21 @@
+"""place, wrong: the kernel's own file and line, and errors that end in them."""
+
+import sys
+from pathlib import Path
+
+from tvm_neuron.errors import KernelError
+
+_HERE = str(Path(__file__).parent)
+
+
+def place() -> str:
+    """`file:line` of the innermost code that is not the language's own."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def wrong(message: str, at: str = "") -> KernelError:
+    """The error for what the kernel does at `at`, by default here."""
+    return KernelError(f"{message} ({at or place()})")
