@@ -9,10 +9,13 @@ from tvm_neuron.codegen.hold_back import hold_back
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.codegen.residents import Room
 from tvm_neuron.codegen.stage import Stage
+from tvm_neuron.codegen.steps import Alternative
 from tvm_neuron.codegen.sync import synchronise
 from tvm_neuron.hw import Device
 from tvm_neuron.program import Program
 from tvm_neuron.sim import time_program
+
+HOLD_BACK = Alternative("hold_back", "all waits are known, and what they cost")
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,8 @@ def _made(stage: Stage, room: Room, device: Device, options: BuildOptions | None
     on_stage(f"{stage.name}: emit")
     emitted = emit_stage(stage, room, device, keep_weights)
     on_stage(f"{stage.name}: synchronise")
-    return Made(stage, room, emitted, hold_back(synchronise(emitted.program, device), device))
+    program = synchronise(emitted.program, device)
+    return Made(stage, room, emitted, hold_back(program, device) if HOLD_BACK.is_taken else program)
 
 
 def _total_ps(made: Made, device: Device) -> int:

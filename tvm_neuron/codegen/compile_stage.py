@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tvm_neuron.codegen.choose import choose
+from tvm_neuron.codegen.choose import HOLD_BACK, choose
 from tvm_neuron.codegen.emit.builder import Builder
 from tvm_neuron.codegen.emit_stage import emit_stage
 from tvm_neuron.codegen.least_time import least_ps
@@ -15,6 +15,7 @@ from tvm_neuron.codegen.overlap.finish import finish_early
 from tvm_neuron.codegen.overlap.overlap import overlap_batch
 from tvm_neuron.codegen.residents import Room, check_all_stay, place_stage, place_within
 from tvm_neuron.codegen.stage import Stage
+from tvm_neuron.codegen.steps import Alternative
 from tvm_neuron.codegen.sync import synchronise
 from tvm_neuron.codegen.tiles.less_waiting import with_less_waiting
 from tvm_neuron.codegen.tiles.run_in_tiles import tile_stage, with_less_for_weights
@@ -32,6 +33,12 @@ from tvm_neuron.sim import Timing, time_program
 _TILED_FROM = (1.0, 0.93, 0.85)  # of the memory for tensors, from where on kernels run in tiles
 _MOST_ARRIVING = 5  # contractions that start as the input arrives: later ones have maps of few tiles, which aren't cut
 _MORE_ARRIVING = 1.25  # times the memory for tensors at most: they are alive side by side, and weights need it, too
+
+OVERLAP = Alternative("overlap_batch", "all kernels are there, and no tile yet: parts of a batch cut all of them")
+ARRIVING = Alternative("start_as_it_arrives", "where nothing runs in tiles, which also start with what has come")
+ORDERS = Alternative("orders", "tiles are there, and the clock tells which order is quickest")
+STEPS = (OVERLAP, ARRIVING, ORDERS, HOLD_BACK)
+"""What becomes of the kernels of a core; between, tiles and places in memory are chosen, which all programs need."""
 
 
 def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weights: bool) -> Neff:
@@ -82,7 +89,7 @@ def _placed(
         yield stage, place_stage(stage, device, keep_weights)
         return
     stage = replace(stage, kernels=finish_early(run_amid_weights(stage, device), stage.partition_of, device))
-    overlapping = overlap_batch(stage, device)
+    overlapping = overlap_batch(stage, device) if OVERLAP.is_taken else None
     if overlapping is not None:
         yield overlapping
         return
@@ -93,6 +100,9 @@ def _placed(
         yield _started(tiled, room, device)
         return
     tiled, room = _amid_parts(tiled, room, device) if tiles else (tiled, room)
+    if not ORDERS.is_taken:
+        yield tiled, room
+        return
     yield from tries(tiled, room, frozenset(tiled.kernels) - tiles, device, options.optlevel == max(LEVELS))
 
 
@@ -105,7 +115,7 @@ def _amid_parts(stage: Stage, room: Room, device: Device) -> tuple[Stage, Room]:
 
 def _started(stage: Stage, room: Room, device: Device) -> tuple[Stage, Room]:
     """The stage with its first kernels in strips as an input arrives, and its room, if that takes little more."""
-    for contractions in range(_MOST_ARRIVING, 0, -1):
+    for contractions in range(_MOST_ARRIVING if ARRIVING.is_taken else 0, 0, -1):
         started = start_as_it_arrives(stage, device, contractions)
         found = place_within(started, device, room.plan.spilled_bytes)
         if found is not None and found.plan.extent_bytes <= _MORE_ARRIVING * room.plan.extent_bytes:

@@ -1,7 +1,7 @@
 """simplify: the subgraph as kernels: constants folded, moves read through, layouts chosen, arithmetic fused."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from tvm_neuron.codegen.kernels.affine import fold_scale
 from tvm_neuron.codegen.kernels.bounce import bounce_through_dram
@@ -45,6 +45,7 @@ from tvm_neuron.codegen.passes.separate_parts import separate_parts
 from tvm_neuron.codegen.passes.skip_padding import skip_padding
 from tvm_neuron.codegen.passes.windows import split_windows
 from tvm_neuron.codegen.precision import DEFAULT, Precisions
+from tvm_neuron.codegen.steps import Step
 from tvm_neuron.codegen.tuning import USUAL, Tuning
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Expr, Index, Load, Num, rewrite
@@ -53,6 +54,24 @@ from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
 from tvm_neuron.schedule.rule import Context, Rule, apply_rules
 from tvm_neuron.schedule.tensor import Tensor
+
+
+@dataclass
+class _Work:
+    """What the steps change; `partition_of` says of each tensor which dimension lies on the partitions."""
+
+    graph: Graph
+    rules: Sequence[Rule]
+    device: Device
+    precisions: Precisions
+    ring: int  # bytes of each partition for weights on their way
+    partition_of: dict[Tensor, int] = field(default_factory=dict)
+    kernels: list[Kernel] = field(default_factory=list)
+
+    @property
+    def context(self) -> Context:
+        """What rules are told."""
+        return Context(self.device, self.partition_of)
 
 
 def make_kernels(
@@ -67,52 +86,11 @@ def make_kernels(
     Raises:
         CompileError: no rule takes a block, or the PE array does not take the precision.
     """
-    fold_constants(graph)
-    _give_dimensions(graph)
-    separate_gathers(graph, device)
-    cut_pieces(graph)
-    graph.blocks = [canonical(block) for block in graph.blocks]
-    enumerate_indices(graph)
-    split_reductions(graph)
-    subtract_as_add(graph)
-    write_products_through(graph)
-    read_through(graph)
-    separate_parts(graph)
-    compute_before_moves(graph)
-    read_through(graph)
-    write_moves_through(graph)
-    sum_through_padding(graph)
-    pad_in_order(graph)
-    skip_padding(graph, device)
-    split_windows(graph)
-    split_batches(graph, device)
-    partition_of = lay_out(graph, lay_in_rows(graph, device))
-    scale_after_moves(graph, partition_of)
-    context = Context(device, partition_of)
-    write_through(graph, partition_of, PARTITION_START_STEP, pricer(rules, context))
-    choose_routes(graph, partition_of, rules, context)
-    kernels = fuse([apply_rules(block, rules, context) for block in graph.blocks])
-    kernels = [kernel if kernel.by_dma else _simplified(kernel) for kernel in kernels]
-    kernels = move_tables(kernels, partition_of)
-    kernels = scale_of_sums(choose_operands(kernels, precisions, device))
-    kernels = shift_clips(kernels, partition_of, device)
-    kernels = fold_rows(kernels, partition_of, device)
-    kernels = order_channels(kernels, partition_of, device)
-    kernels = widen_outputs(kernels, partition_of, device)
-    ring = tuning.weights_bytes(device)
-    dtypes = choose_dtypes(kernels, precisions)
-    kernels = pack_depth(kernels, partition_of, dtypes, device, ring)
-    kernels = split_outputs(kernels, device)
-    kernels = pack_columns(kernels, partition_of, device)
-    kernels = split_depth(kernels, partition_of, device, ring)
-    kernels = sum_biases(kernels, partition_of, device)
-    kernels = bounce_through_dram(kernels, partition_of)
-    kernels = separate_operands(kernels, partition_of, precisions)
-    return fill_first(start_early(kernels, partition_of)), partition_of
-
-
-def _simplified(kernel: Kernel) -> Kernel:
-    return simplify_truths(use_maxima(use_functions(fold_scale(keep_bits(kernel)))))
+    work = _Work(graph, rules, device, precisions, tuning.weights_bytes(device))
+    for step in STEPS:
+        if step.is_taken:
+            step.run(work)
+    return work.kernels, work.partition_of
 
 
 def _give_dimensions(graph: Graph) -> None:
@@ -130,3 +108,102 @@ def _give_dimensions(graph: Graph) -> None:
     ]
     for tensor in bare:
         tensor.shape = (1,)
+
+
+def _canonical(graph: Graph) -> None:
+    graph.blocks = [canonical(block) for block in graph.blocks]
+
+
+def _lay_in_rows(w: _Work) -> None:
+    w.partition_of = lay_in_rows(w.graph, w.device)
+
+
+def _lay_out(w: _Work) -> None:
+    w.partition_of = lay_out(w.graph, w.partition_of)
+
+
+def _write_through(w: _Work) -> None:
+    write_through(w.graph, w.partition_of, PARTITION_START_STEP, pricer(w.rules, w.context))
+
+
+def _apply_rules(w: _Work) -> None:
+    w.kernels = [apply_rules(block, w.rules, w.context) for block in w.graph.blocks]
+
+
+def _pack_depth(w: _Work) -> None:
+    w.kernels = pack_depth(w.kernels, w.partition_of, choose_dtypes(w.kernels, w.precisions), w.device, w.ring)
+
+
+def _graph(function: Callable[..., object], *names: str) -> Callable[[_Work], None]:
+    """What changes the graph, told so much of the work besides."""
+
+    def run(work: _Work) -> None:
+        function(work.graph, *(getattr(work, name) for name in names))
+
+    return run
+
+
+def _kernels(function: Callable[..., list[Kernel]], *names: str) -> Callable[[_Work], None]:
+    """What makes kernels of kernels."""
+
+    def run(work: _Work) -> None:
+        work.kernels = function(work.kernels, *(getattr(work, name) for name in names))
+
+    return run
+
+
+def _each(function: Callable[[Kernel], Kernel]) -> Callable[[_Work], None]:
+    """What changes each kernel that engines run."""
+    return _kernels(lambda kernels: [kernel if kernel.by_dma else function(kernel) for kernel in kernels])
+
+
+STEPS: tuple[Step[_Work], ...] = (
+    Step("fold_constants", "first, so that no other sees what is known", _graph(fold_constants), True),
+    Step("give_dimensions", "memory has partitions and bytes, no bare numbers", _graph(_give_dimensions), True),
+    Step("separate_gathers", "positions that are data have no maps", _graph(separate_gathers, "device"), True),
+    Step("cut_pieces", "all that follow read plain regions", _graph(cut_pieces), True),
+    Step("canonical", "all that follow read sums of axes", _graph(_canonical), True),
+    Step("enumerate_indices", "what is no sum of axes even so", _graph(enumerate_indices), True),
+    Step("split_reductions", "no rule takes arithmetic under a sum", _graph(split_reductions), True),
+    Step("subtract_as_add", "while one block makes what is subtracted", _graph(subtract_as_add)),
+    Step("write_products_through", "before the moves are read through", _graph(write_products_through)),
+    Step("read_through", "moves are plain now, and most need not be done", _graph(read_through), True),
+    Step("separate_parts", "products read the parts where they were made", _graph(separate_parts)),
+    Step("compute_before_moves", "of what is left, arithmetic goes before", _graph(compute_before_moves)),
+    Step("read_through_again", "which leaves moves that nothing follows", _graph(read_through)),
+    Step("write_moves_through", "moves into parts of other tensors", _graph(write_moves_through)),
+    Step("sum_through_padding", "where padding is of what is summed over", _graph(sum_through_padding)),
+    Step("pad_in_order", "moves are final but for layouts", _graph(pad_in_order)),
+    Step("skip_padding", "all padding is there", _graph(skip_padding, "device"), True),
+    Step("split_windows", "windows are final", _graph(split_windows)),
+    Step("split_batches", "before layouts, which follow from what is one product", _graph(split_batches, "device")),
+    Step("lay_in_rows", "before layouts, some of which it gives", _lay_in_rows),
+    Step("lay_out", "which dimension lies on the partitions", _lay_out, True),
+    Step("scale_after_moves", "where channels came to lie", _graph(scale_after_moves, "partition_of")),
+    Step("write_through", "priced by the layouts", _write_through),
+    Step("choose_routes", "of the moves that layouts made", _graph(choose_routes, "partition_of", "rules", "context")),
+    Step("apply_rules", "blocks become kernels", _apply_rules, True),
+    Step("fuse", "results leave PSUM once", _kernels(fuse), True),
+    Step("keep_bits", "integers, before arithmetic on them is changed", _each(keep_bits), True),
+    Step("fold_scale", "of all that was joined, into weights", _each(fold_scale), True),
+    Step("use_functions", "what is left of arithmetic", _each(use_functions)),
+    Step("use_maxima", "functions that are none of ACT's", _each(use_maxima)),
+    Step("simplify_truths", "conditions of what was not recognised", _each(simplify_truths)),
+    Step("move_tables", "what does not fit beside a kernel", _kernels(move_tables, "partition_of"), True),
+    Step("choose_operands", "in the precision asked for", _kernels(choose_operands, "precisions", "device"), True),
+    Step("scale_of_sums", "operands are known", _kernels(scale_of_sums)),
+    Step("shift_clips", "biases are gathered", _kernels(shift_clips, "partition_of", "device")),
+    Step("fold_rows", "before weights are packed otherwise", _kernels(fold_rows, "partition_of", "device")),
+    Step("order_channels", "of what was folded, too", _kernels(order_channels, "partition_of", "device")),
+    Step("widen_outputs", "of what was not folded", _kernels(widen_outputs, "partition_of", "device")),
+    Step("pack_depth", "few channels, rows first", _pack_depth),
+    Step("split_outputs", "by the steps left", _kernels(split_outputs, "device")),
+    Step("pack_columns", "few channels, of what no rows suit", _kernels(pack_columns, "partition_of", "device")),
+    Step("split_depth", "weights are final", _kernels(split_depth, "partition_of", "device", "ring"), True),
+    Step("sum_biases", "by the array where that is idle", _kernels(sum_biases, "partition_of", "device")),
+    Step("bounce_through_dram", "moves of all steps before", _kernels(bounce_through_dram, "partition_of"), True),
+    Step("separate_operands", "copies for the array", _kernels(separate_operands, "partition_of", "precisions"), True),
+    Step("start_early", "no more tensors of several writers", _kernels(start_early, "partition_of")),
+    Step("fill_first", "no more fills", _kernels(fill_first)),
+)
+"""What becomes of a subgraph until it is kernels, in order; then comes `compile_stage`."""
