@@ -48,9 +48,11 @@ INSTALL_REQUIRES = [
 ]
 
 TIMELINE_REQUIRES = ["perfetto>=0.16"]  # the classes of Perfetto's own format of traces
+TABLES_REQUIRES = ["pyarrow>=17"]  # writes Parquet
 
 DEV_REQUIRES = [
     *TIMELINE_REQUIRES,
+    *TABLES_REQUIRES,
     "hypothesis>=6.100",  # property tests
     "mypy~=2.4.0",  # `make lint`; pinned, so that a new release can not fail what passed
     "onnxruntime>=1.20",  # the independent reference of the numerical tests and of the demo
@@ -78,6 +80,7 @@ EXTRAS = {
     "bench": BENCH_REQUIRES,
     "catalogue": CATALOGUE_REQUIRES,
     "dev": DEV_REQUIRES,
+    "tables": TABLES_REQUIRES,
     "timeline": TIMELINE_REQUIRES,
     "torch": TORCH_REQUIRES,
 }
@@ -112,6 +115,7 @@ setup(
         "tvm_neuron.cli": ["pages/*.md"],
         "tvm_neuron.hw": ["chips/*.json", "instances.json"],
         "tvm_neuron.operators": ["*.json"],
+        "tvm_neuron.profile.parquet": ["*.csv"],
         "tvm_neuron.native": ["*.cc", "*.h"],
         "tvm_neuron.runtime": ["*.cc", "*.h"],
     },

@@ -168,7 +168,8 @@ def test_which_program(cli: Cli, two_programs: Path, neff_file: Path, tmp_path: 
     assert "has no program 'neuron_7': choose one with --program: neuron_0, neuron_1" in told
     assert "is one program: leave --program and --bucket out" in cli("info", neff_file, "--program", "x")[2]
     assert "the library has no bucket 3" in cli("disassemble", two_programs, "--bucket", 3)[2]
-    assert "--program chooses the program for --timeline" in cli("report", two_programs, "--program", "neuron_0")[2]
+    told = cli("report", two_programs, "--program", "neuron_0")[2]
+    assert "--program chooses the program for --timeline and --tables" in told
     assert not (tmp_path / "t.json").exists()
 
 

@@ -20,7 +20,7 @@ DEVICE = load_device("inf1")
 GROUP = 32
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_every_byte_of_every_access(drawn: Program) -> None:
     program = serialise(drawn)
@@ -29,11 +29,13 @@ def test_every_byte_of_every_access(drawn: Program) -> None:
     lives, until, edges = by_bytes(program, clock.start.tolist(), clock.end.tolist())
     assert [(life.place, life.row, life.use, life.end_ps) for life in found.lives] == lives
     assert found.edges == edges
-    for place in ("sbuf", "psum"):
-        times, taken = found.taken(place)
+    for place, group in product(("sbuf", "psum"), (None, *range(DEVICE.partitions // GROUP))):
+        times, taken = found.taken(place, group)
+        if group and not len(times):
+            continue
         assert taken[-1] == 0
         for at, value in zip(times.tolist(), taken.tolist(), strict=True):
-            mine = [(number, stop) for (where, *_), number, stop in until if where == place]
+            mine = [(n, stop) for (where, here, _), n, stop in until if where == place and group in (None, here)]
             now = [stop for number, stop in mine if found.lives[number].start_ps <= at < min(stop, lives[number][3])]
             assert value == len(now) * GROUP
 

@@ -37,13 +37,13 @@ def count(recording: Recording, windows: int = WINDOWS) -> Counters:
     is_dma = np.array([name.startswith("dma") for name in QUEUES])[queue]
     return Counters(
         edges,
-        _spread(clock.start[is_dma], clock.end[is_dma], recording.cost_of("dram_bytes")[is_dma], edges),
-        _spread(clock.start[queue == _PE], clock.end[queue == _PE], recording.cost_of("macs")[queue == _PE], edges),
+        spread(clock.start[is_dma], clock.end[is_dma], recording.cost_of("dram_bytes")[is_dma], edges),
+        spread(clock.start[queue == _PE], clock.end[queue == _PE], recording.cost_of("macs")[queue == _PE], edges),
         {place: _most(*recording.lives.taken(place), edges) for place in ("sbuf", "psum")},
     )
 
 
-def _spread(start: Ints, end: Ints, amount: Ints, edges: Ints) -> Floats:
+def spread(start: Ints, end: Ints, amount: Ints, edges: Ints) -> Floats:
     """Amounts, each of which flows evenly from its start to its end, by window; they don't overlap."""
     order = np.argsort(start, kind="stable")
     times = np.stack([start[order], end[order]], 1).ravel()

@@ -1,7 +1,9 @@
 """find_lives: what lies where in SBUF, in PSUM and in tensors in DRAM, and from when to when."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,25 +40,45 @@ class Life:
     use: int = -1  # row of the first instruction that reads it; -1: none does
 
     @property
+    def groups(self) -> range:
+        """The groups of 32 partitions in which it lies; DRAM is one."""
+        return range(self.partition // GROUP, max(self.partition + self.partitions - 1, 0) // GROUP + 1)
+
+    @property
     def loaded(self) -> int:
         """The tensor in DRAM that a transfer brought it from; -1: something on the core made it."""
         sources = (tile for _, kind, tile in self.writer.tiles() if kind.role == "reads")
         return next((tile.tensor for tile in sources if isinstance(tile, DramTile)), -1)
 
 
+class Change(NamedTuple):
+    """Of the bytes in use in a group of 32 partitions, by a life."""
+
+    ps: int
+    bytes: int
+    group: int
+    life: Life
+
+
 @dataclass(frozen=True)
 class Lives:
-    """`edges` are (origin of who wrote, origin of who read it); `changes` (ps, bytes more or less) by place."""
+    """`edges` are (origin of who wrote, origin of who read it)."""
 
     lives: list[Life]
     edges: set[tuple[int, int]]
-    changes: dict[Place, list[tuple[int, int]]]
+    changes: list[Change]
 
-    def taken(self, place: Place) -> tuple[Ints, Ints]:
-        """(ps, bytes in use from then on), in order of time; each byte counts once."""
-        found = np.array(sorted(self.changes.get(place, ())), np.int64).reshape(-1, 2)
-        times, first = np.unique(found[:, 0], return_index=True)
-        return times, np.cumsum(np.add.reduceat(found[:, 1], first)) if len(found) else times
+    def taken(self, place: Place, group: int | None = None) -> tuple[Ints, Ints]:
+        """(ps, bytes in use from then on), in order of time, in all groups or one; each byte counts once."""
+        mine = (one for one in self.changes if one.life.place == place and group in (None, one.group))
+        return summed((one.ps, one.bytes) for one in mine)
+
+
+def summed(changes: Iterable[tuple[int, int]]) -> tuple[Ints, Ints]:
+    """(times, sums of all changes until then)."""
+    found = np.array(sorted(changes), np.int64).reshape(-1, 2)
+    times, first = np.unique(found[:, 0], return_index=True)
+    return times, np.cumsum(np.add.reduceat(found[:, 1], first)) if len(found) else times
 
 
 def find_lives(program: Program, loading: Program, device: Device, dynamic: Dynamic, start: Ints, end: Ints) -> Lives:
@@ -69,10 +91,7 @@ def find_lives(program: Program, loading: Program, device: Device, dynamic: Dyna
         life.row, life.use = -1, -1
     traced = _Tracer(program, device, dynamic)
     traced.run(start, end)
-    changes = resident.changes()
-    for place, more in traced.changes().items():
-        changes[place] = changes.get(place, []) + more
-    return Lives(resident.lives + traced.lives, traced.edges, changes)
+    return Lives(resident.lives + traced.lives, traced.edges, [*resident.changes(), *traced.changes()])
 
 
 class _Tracer:
@@ -87,7 +106,7 @@ class _Tracer:
         rows = dynamic.rows()
         self.boxes = [_Boxes(one, dynamic.index[mine]) for one, mine in zip(dynamic.statics, rows, strict=True)]
         self.lives: list[Life] = []
-        self.stolen: list[tuple[int, int, int]] = []  # (life, ps, bytes): what another one wrote over
+        self.stolen: list[tuple[int, int, int, int]] = []  # (life, group, ps, bytes): what another one wrote over
         self.edges: set[tuple[int, int]] = set()
 
     def run(self, start: Ints, end: Ints) -> None:
@@ -115,8 +134,10 @@ class _Tracer:
     def _write(self, tile: Footprint, number: int, turn: int, row: int, begin: int, done: int) -> None:
         marks = window(self.owner[tile.place], tile, tile.at[turn])
         size = _cell_bytes(tile.place, self.cells[tile.place])
+        first = tile.at[turn] // self.cells[tile.place].count
         for victim in _owners(marks):
-            self.stolen.append((victim, begin, int(np.count_nonzero(marks == victim)) * size))
+            for group, part in enumerate(marks, first):
+                self.stolen.append((victim, group, begin, int(np.count_nonzero(part == victim)) * size))
         marks[...] = len(self.lives)
         box = self.boxes[number]
         low, partition = box.low[turn], box.partition[turn]
@@ -126,17 +147,19 @@ class _Tracer:
             Life(tile.place, writer, row, low, low + box.extent, partition, box.partitions, taken, begin, done)
         )
 
-    def changes(self) -> dict[Place, list[tuple[int, int]]]:
-        """(ps, bytes more or less) of each place, unordered."""
-        found: dict[Place, list[tuple[int, int]]] = {place: [] for place in self.cells}
-        left = [life.taken_bytes for life in self.lives]
-        for number, at, size in self.stolen:
-            if at < self.lives[number].end_ps:
-                left[number] -= size
-                found[self.lives[number].place].append((at, -size))
-        for life, rest in zip(self.lives, left, strict=True):
-            found[life.place] += [(life.start_ps, life.taken_bytes), (life.end_ps, -rest)]
-        return found
+    def changes(self) -> Iterator[Change]:
+        """All changes of what is in use, unordered."""
+        left = [dict.fromkeys(life.groups, life.taken_bytes // len(life.groups)) for life in self.lives]
+        for life, groups in zip(self.lives, left, strict=True):
+            for group, size in groups.items():
+                yield Change(life.start_ps, size, group, life)
+        for number, group, at, size in self.stolen:
+            if size and at < self.lives[number].end_ps:
+                left[number][group] -= size
+                yield Change(at, -size, group, self.lives[number])
+        for life, groups in zip(self.lives, left, strict=True):
+            for group, size in groups.items():
+                yield Change(life.end_ps, -size, group, life)
 
 
 class _Boxes:
