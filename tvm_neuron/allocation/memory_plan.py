@@ -9,7 +9,7 @@ from tvm_neuron.allocation.buffers import buffers_of, extents, life_of
 from tvm_neuron.allocation.in_place import in_place
 from tvm_neuron.allocation.layouts import bytes_on_chip, on_chip
 from tvm_neuron.allocation.place import Buffer, peak_bytes, place, tightest
-from tvm_neuron.allocation.regions import Box, box, grains, joined, source_maps, strips, whole, whole_rows
+from tvm_neuron.allocation.regions import Box, box, grains, joined, source_maps, strip_sizes, strips, whole, whole_rows
 from tvm_neuron.allocation.storage import OnChip
 from tvm_neuron.errors import CompileError, UnschedulableError
 from tvm_neuron.schedule.kernel import Contraction, Gather, Kernel, Product
@@ -114,6 +114,14 @@ def plan_memory(
     found = plan_within(kernels, partition_of, dtypes, in_dram, base, capacity, strip_share)
     assert found is not None
     return found
+
+
+def strip_bytes(kernel: Kernel, partition_of: dict[Tensor, int], dtypes: dict[Tensor, str], budget: int) -> int:
+    """Bytes of each partition for a strip of a kernel whose tensors are all in DRAM; at most `budget` if it can be."""
+    plan = MemoryPlan(partition_of, dtypes, set(kernel.tensors))
+    size_of = partial(_stage_total, plan, kernel)
+    sizes = strip_sizes(kernel, size_of, budget, grains(kernel, partition_of))
+    return size_of({axis: (0, size) for axis, size in sizes.items()})
 
 
 def plan_within(

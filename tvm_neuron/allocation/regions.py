@@ -94,13 +94,21 @@ def strips(
 
     Axes with a grain are cut at multiples of it: there they are back on the partition where they started.
     """
+    sizes = strip_sizes(kernel, size_of, budget, grains)
+    cuts = [list(_cut(axis.extent, sizes[axis], axis in grains)) for axis in kernel.free]
+    return [dict(zip(kernel.free, part, strict=True)) for part in product(*cuts)]
+
+
+def strip_sizes(
+    kernel: Kernel, size_of: Callable[[Region], int], budget: int, grains: Mapping[Axis, int]
+) -> dict[Axis, int]:
+    """How much of each free axis the largest of these parts has."""
     sizes = {axis: axis.extent for axis in kernel.free}
     for axis in kernel.free:
         grain = grains.get(axis, 1)
         while sizes[axis] > grain and size_of({a: (0, size) for a, size in sizes.items()}) > budget:
             sizes[axis] = -(-((sizes[axis] + 1) // 2) // grain) * grain
-    cuts = [list(_cut(axis.extent, sizes[axis], axis in grains)) for axis in kernel.free]
-    return [dict(zip(kernel.free, part, strict=True)) for part in product(*cuts)]
+    return sizes
 
 
 def _cut(extent: int, size: int, has_grain: bool) -> Iterator[tuple[int, int]]:

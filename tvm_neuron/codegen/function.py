@@ -6,6 +6,7 @@ from tvm import relax
 
 from tvm_neuron.codegen.capability import verdict
 from tvm_neuron.codegen.compile_stage import compile_stage
+from tvm_neuron.codegen.kernels.cut_to_fit import cut_to_fit
 from tvm_neuron.codegen.kernels.saturate import saturate
 from tvm_neuron.codegen.kernels.scale_weights import scale_weights
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
@@ -71,7 +72,8 @@ def _whole(graph: Graph, name: str, device: Device, options: BuildOptions) -> St
     dtypes = choose_dtypes(kernels, options.precisions)
     if options.saturate_infinity:
         kernels = saturate(kernels, partition_of, dtypes)
-    return Stage(name, kernels, partition_of, dtypes, inputs, outputs, options.tuning, asked_macs=asked)
+    stage = Stage(name, kernels, partition_of, dtypes, inputs, outputs, options.tuning, asked_macs=asked)
+    return cut_to_fit(stage, device)
 
 
 def can_schedule(

@@ -23,6 +23,11 @@ class Linear:
         """`by` times it."""
         return Linear(self.const * by, {axis: step * by for axis, step in self.terms.items()} if by else {})
 
+    def replaced(self, axis: Axis, by: "Linear") -> "Linear":
+        """It with `by` in the place of an axis."""
+        rest = {other: step for other, step in self.terms.items() if other is not axis}
+        return Linear(self.const, rest) + by.scaled(self.terms.get(axis, 0))
+
     @property
     def span(self) -> tuple[int, int]:
         """Smallest and largest value."""

@@ -1,11 +1,11 @@
-"""cut_channels: a contraction over some of its output channels, with those weights and constants alone."""
+"""cut_channels: a kernel over some of its output channels, with those weights and constants alone."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, axes_of, loads, rewrite
 from tvm_neuron.schedule.graph import linear_indices
-from tvm_neuron.schedule.kernel import Contraction, Kernel
+from tvm_neuron.schedule.kernel import Contraction, Gather, Kernel, Operand, Product, Reduction, Transposition
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
@@ -30,15 +30,11 @@ def has_plain_constants(kernel: Kernel, row: Axis | None = None) -> bool:
 
 
 def channels_of(kernel: Kernel, low: int, count: int) -> Kernel:
-    """A contraction or plain arithmetic over `count` of its output channels from `low` on; constants are plain."""
+    """The kernel over `count` of its output channels from `low` on; constants are plain."""
     channel = Axis(kernel.channel.name, count)
 
     def moved(found: Linear) -> Linear:
-        if kernel.channel not in found.terms:
-            return found
-        step = found.terms[kernel.channel]
-        terms = {axis: s for axis, s in found.terms.items() if axis is not kernel.channel}
-        return Linear(found.const + step * low, {**terms, channel: step})
+        return found.replaced(kernel.channel, Linear(low, {channel: 1}))
 
     def leaf(part: Num | Index | Load) -> Expr:
         if not isinstance(part, Load) or kernel.channel not in set(axes_of(part)):
@@ -49,8 +45,21 @@ def channels_of(kernel: Kernel, low: int, count: int) -> Kernel:
         vector = Tensor(part.tensor.name, (count,), part.tensor.dtype, value=value[low : low + count])
         return Load(vector, (Index(channel),))
 
+    def operand(found: Operand) -> Operand:
+        return Operand(found.tensor, tuple(map(moved, found.maps)))
+
     maps = tuple(map(moved, kernel.out_maps))
     root = kernel.root
     if isinstance(root, Contraction):
         root = replace(root, weights=root.weights[..., low : low + count])
+    elif isinstance(root, Product):
+        root = replace(root, stationary=operand(root.stationary))
+    elif isinstance(root, Transposition):
+        root = replace(root, source=operand(root.source))
+    elif isinstance(root, Reduction):
+        load = leaf(root.load)
+        assert isinstance(load, Load)
+        root = replace(root, load=load)
+    elif isinstance(root, Gather):
+        root = replace(root, data=operand(root.data), positions=operand(root.positions))
     return replace(kernel, channel=channel, out_maps=maps, expr=rewrite(kernel.expr, leaf), root=root)

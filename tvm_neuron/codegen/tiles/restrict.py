@@ -24,12 +24,9 @@ def restrict(kernel: Kernel, axis: Axis | None, low: int, high: int, places: Map
     part = Axis(axis.name, high - low) if axis is not None else None
 
     def cut(found: Linear) -> Linear:
-        if axis is None or axis not in found.terms:
+        if axis is None or part is None:
             return found
-        assert part is not None
-        terms = {a: step for a, step in found.terms.items() if a is not axis}
-        step = found.terms[axis]
-        return Linear(found.const + step * low, {**terms, part: step} if part.extent > 1 else terms)
+        return found.replaced(axis, Linear(low, {part: 1} if part.extent > 1 else {}))
 
     def placed(tensor: Tensor, maps: tuple[Linear, ...]) -> tuple[Tensor, tuple[Linear, ...]]:
         moved = tuple(map(cut, maps))

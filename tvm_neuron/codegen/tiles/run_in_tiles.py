@@ -20,6 +20,7 @@ from tvm_neuron.codegen.zones import Zones, divide
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.tensor import Tensor
 
+MOST_TILES = 1024  # of a group: flattened maps have rows of one element, of which tiles are too short for any engine
 TILES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 80, 104, 152)
 SHARES = (0.5, 0.35, 0.7, 1.0)  # of the memory for tensors that what a group leaves behind may take, best first
 MANY_TIMES = 16  # what there is for tensors: from there on longer tiles are of more use than more weights ahead
@@ -222,7 +223,7 @@ class _Tiling:
         group = self._group(first, end, dim, now, in_dram)
         if group is None:
             return None
-        most = group.fewest_rows
+        most = min(group.fewest_rows, MOST_TILES)
         counts = [*(tiles for tiles in TILES if tiles < most), most]
         fits = partial(self._if_fits, group, first=first, end=end, in_dram=in_dram)
         aheads = (ahead for ahead in (_ROWS_AHEAD if dim else _IMAGES_AHEAD) if fits(most, ahead) is not None)

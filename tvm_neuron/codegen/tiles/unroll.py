@@ -167,7 +167,7 @@ class _Unroll:
 
     def _kept(self, tensor: Tensor, tile: int) -> Rows | None:
         """What the last of the earlier tiles that made rows of it left."""
-        return next((kept[tensor] for kept in reversed(self.kept[:tile]) if tensor in kept), None)
+        return next((self.kept[t][tensor] for t in reversed(range(tile)) if tensor in self.kept[t]), None)
 
     def _is_whole(self, tensor: Tensor) -> bool:
         return tensor in self.group.results and tensor not in self.in_dram
