@@ -61,10 +61,10 @@ DEV_REQUIRES = [
     "ruff~=0.17.5",  # `make lint`; pinned likewise
 ]
 
-TORCH_REQUIRES = [  # for tests and benchmarks only; pinned, because exporters change what they write
+TORCH_REQUIRES = [  # models of PyTorch; pinned, because exporters change what they write
     "onnxscript==0.7.2",  # torch's dynamo exporter to ONNX
-    "torch==2.13.0",  # both exporters, and the models' code
-    "transformers==5.23.0",  # BERT, DistilBERT, GPT-2, ViT with random weights
+    "torch==2.13.0",  # both exporters, and the backend of torch.compile
+    "transformers==5.23.0",  # of the tests: BERT, DistilBERT, GPT-2, ViT with random weights
 ]
 
 CATALOGUE_REQUIRES = [  # beside `torch`, for `python -m benchmarks.catalogue`; pinned, because a release adds networks
@@ -147,6 +147,7 @@ setup(
     entry_points={
         "console_scripts": ["neuron-cc = neuron_cc:main"],
         "tvm_neuron.schedules": ["neuron = tvm_neuron_schedules:RULES"],
+        "torch_dynamo_backends": ["neuron = tvm_neuron.torch:neuron"],  # for torch.compile(model, backend="neuron")
     },
     zip_safe=False,
 )

@@ -1,8 +1,8 @@
 """tvm_neuron: an ahead-of-time compiler for NeuronCore-like accelerators, as an extension of Apache TVM.
 
 After `import tvm_neuron`, `tvm.compile(mod, target="neuron")` compiles for the accelerator, and exported libraries
-load and run. `import tvm_neuron.relay` adds the interface of TVM's Relay. Only the runtime is imported here; the
-compiler follows when a build for the target begins.
+load and run. `tvm_neuron.compile` takes models of any framework, `import tvm_neuron.relay` adds the interface of TVM's
+Relay. Only the runtime is imported here; the compiler follows when a build for the target begins.
 """
 
 from importlib import import_module
@@ -16,11 +16,15 @@ from tvm_neuron import runtime
 from tvm_neuron.hw import CHIPS
 from tvm_neuron.runtime import report
 
-__all__ = ["BuildOptions", "__version__", "build_options", "device", "relay", "report", "runtime"]
+__all__ = ["BuildOptions", "__version__", "build_options", "compile", "device", "relay", "report", "runtime"]
 
 __version__ = runtime.VERSION
 
-_LAZY = {"BuildOptions": "tvm_neuron.build", "build_options": "tvm_neuron.build"}
+_LAZY = {
+    "BuildOptions": ("tvm_neuron.build", "BuildOptions"),
+    "build_options": ("tvm_neuron.build", "build_options"),
+    "compile": ("tvm_neuron.compile_model", "compile_model"),
+}
 _DEFAULT_PIPELINE = PIPELINE_MAP["default"]
 
 
@@ -33,7 +37,8 @@ def __getattr__(name: str) -> Any:
     if name == "relay":
         return import_module("tvm_neuron.relay")
     if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
+        room, found = _LAZY[name]
+        return getattr(import_module(room), found)
     raise AttributeError(f"module 'tvm_neuron' has no attribute '{name}'")
 
 

@@ -8,6 +8,7 @@ import argparse
 import json
 import math
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -37,7 +38,7 @@ def run(options: argparse.Namespace) -> None:
 
     load_device(options.target)
     source.check_framework(options)
-    mod, params = source.read_model(options.model, read_io_config(options.io_config))
+    mod, params = source.read_model(Path(options.model), read_io_config(options.io_config))
     rows = placed(mod, params, BuildOptions(device=source.device_name(options.target))).placements
     facts = _facts(rows, sum(math.prod(tensor.shape) * 2 for tensor in params.values()), options.target)
     if options.json:

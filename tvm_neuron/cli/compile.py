@@ -183,7 +183,10 @@ def write_bundle(options: argparse.Namespace, error: Exception) -> str:
 
     from tvm_neuron.bundle import archive  # here, since it brings onnx with it
 
-    return str(archive.write_bundle(error, requested(options), onnx.load(options.model), options.bundle_weights))
+    request = requested(options)
+    model = source.as_onnx(Path(options.model), request.inputs[0])
+    proto = onnx.load(model) if isinstance(model, Path) else model
+    return str(archive.write_bundle(error, request, proto, options.bundle_weights))
 
 
 def _output(text: str) -> str:

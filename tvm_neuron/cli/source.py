@@ -5,20 +5,20 @@ from pathlib import Path
 from typing import Any
 
 from tvm_neuron.bundle import IoConfig
-from tvm_neuron.errors import OptionError
+from tvm_neuron.errors import ModelError, OptionError
 from tvm_neuron.hw import CHIPS
 
 _ELSEWHERE = {
     "TENSORFLOW": "python -m tf2onnx.convert --saved-model DIR --output model.onnx (or --graphdef FILE.pb)",
-    "PYTORCH": "torch.onnx.export(model, example_inputs, 'model.onnx')",
     "MXNET": "mxnet.onnx.export_model(...)",
     "XLA": "the framework that the HLO came from",
 }
-FRAMEWORKS = ("ONNX", *_ELSEWHERE)
+FRAMEWORKS = ("ONNX", "PYTORCH", *_ELSEWHERE)
 _TFLITE = "python -m tf2onnx.convert --tflite FILE.tflite --output model.onnx"
 _MLIR = "export it from the framework that it came from, not from its MLIR"
-_SUFFIXES = (
-    dict.fromkeys((".pt", ".pth", ".pt2", ".ckpt", ".safetensors"), _ELSEWHERE["PYTORCH"])
+_OF_TORCH = (".pt2", ".pt", ".pth")
+_ADVICE = (
+    dict.fromkeys((".ckpt", ".safetensors"), "torch.onnx.export(model, example_inputs, 'model.onnx')")
     | {".tflite": _TFLITE, ".mlir": _MLIR, ".hlo": _ELSEWHERE["XLA"], ".params": _ELSEWHERE["MXNET"]}
     | dict.fromkeys((".h5", ".keras"), "python -m tf2onnx.convert --keras FILE --output model.onnx")
 )
@@ -26,8 +26,8 @@ _SUFFIXES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments about the model and the chip."""
-    parser.add_argument("model", metavar="MODEL.onnx")
-    parser.add_argument("--framework", type=str.upper, choices=FRAMEWORKS, default="ONNX", help="ONNX (the default)")
+    parser.add_argument("model", metavar="MODEL", help=".onnx, or of PyTorch .pt2 or a script in a .pt")
+    parser.add_argument("--framework", type=str.upper, choices=FRAMEWORKS, help="without it, the file's name says it")
     parser.add_argument(
         "--io-config",
         metavar="JSON",
@@ -37,19 +37,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check_framework(options: argparse.Namespace) -> None:
-    """Models are ONNX files.
+    """Models are files of ONNX or PyTorch.
 
     Raises:
-        OptionError: --framework, or the name of the file, says another; the message says how to convert the model.
+        OptionError: --framework, or the name of the file, says another; the message says how to convert the model. Or
+            the two contradict each other.
     """
-    if options.framework != "ONNX":
-        raise OptionError(
-            f"--framework {options.framework}: models are read as ONNX. Convert it: {_ELSEWHERE[options.framework]}; "
-            "then give the .onnx file, without --framework"
-        )
-    advice = _SUFFIXES.get(Path(options.model).suffix.lower())
+    suffix = Path(options.model).suffix.lower()
+    advice = _ELSEWHERE.get(options.framework, "") or _ADVICE.get(suffix)
     if advice:
-        raise OptionError(f"{options.model}: models are read as ONNX. Convert it: {advice}; then give the .onnx file")
+        given = f"--framework {options.framework}" if options.framework in _ELSEWHERE else options.model
+        raise OptionError(
+            f"{given}: models are read as ONNX. Convert it: {advice}; then give the .onnx file"
+            + (", without --framework" if options.framework else "")
+        )
+    if options.framework and (options.framework == "PYTORCH") != (suffix in _OF_TORCH):
+        raise OptionError(
+            f"--framework {options.framework}: '{options.model}' is no file of it; of PyTorch are "
+            f"{', '.join(_OF_TORCH)}, other names are read as ONNX"
+        )
 
 
 def read_model(model: Any, inputs: IoConfig) -> tuple[Any, Any]:
@@ -60,7 +66,30 @@ def read_model(model: Any, inputs: IoConfig) -> tuple[Any, Any]:
     """
     from tvm_neuron import relay
 
-    return relay.frontend.from_onnx(model, inputs.shapes, inputs.dtypes or "float32", values=inputs.values)
+    found = as_onnx(model, inputs)
+    return relay.frontend.from_onnx(found, inputs.shapes, inputs.dtypes or "float32", values=inputs.values)
+
+
+def as_onnx(model: Any, inputs: IoConfig) -> Any:
+    """A file of PyTorch as a ModelProto; anything else as it is.
+
+    Raises:
+        NeuronError: it can't be read, or a script is not told its inputs.
+    """
+    if not isinstance(model, Path) or model.suffix.lower() not in _OF_TORCH:
+        return model
+    from tvm_neuron.frontend import torch
+
+    program = torch.read(model)
+    if not torch.is_script(program):
+        return torch.exported(program).model
+    if not inputs.shapes:
+        raise ModelError(
+            f"'{model}' holds a script, which does not know the shapes of its inputs: give them in the order of its "
+            'arguments, --io-config \'{"inputs": {"x": [[1, 3, 224, 224], "float32"]}}\''
+        )
+    infos = [(name, (shape, inputs.dtypes[name])) for name, shape in inputs.shapes.items()]
+    return torch.script_as_onnx(program, infos)
 
 
 def device_name(target: str) -> str:

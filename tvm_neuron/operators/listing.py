@@ -15,7 +15,7 @@ FRAMEWORKS = ("ONNX", "RELAX")
 _OTHERS = {
     "TENSORFLOW": "export the model to ONNX (tf2onnx)",
     "MXNET": "export the model to ONNX (mx2onnx)",
-    "PYTORCH": "export the model to ONNX, or import it with tvm.relax.frontend.torch and see the list of RELAX",
+    "PYTORCH": "its models come in by the ONNX that torch writes: see the list of ONNX",
     "XLA": "export the model to ONNX",
 }
 
@@ -70,7 +70,7 @@ def listing(framework: str) -> Listing:
         OptionError: there is no front door for that framework.
     """
     if framework in _OTHERS:
-        raise OptionError(f"there is no front door for {framework} yet: {_OTHERS[framework]}")
+        raise OptionError(f"there is no list of its own for {framework}: {_OTHERS[framework]}")
     return next(found for found in read(PATH.read_text()) if found.framework == framework)
 
 

@@ -58,7 +58,7 @@ def build(
             f"relay.build takes a module or a function of Relay, or the module of (mod, params) = from_onnx(...), got "
             f"{type(ir_mod).__name__}"
         )
-    chosen, wanted = _wishes(target, options)
+    chosen, wanted = wishes(target, options)
     ir_mod = to_relax(ir_mod) if is_relay(ir_mod) else ir_mod
     executable = compiler.build(ir_mod, _weights(params), wanted)
     root = make_module({FACTORY_ENTRY: mod_name.encode()})
@@ -82,7 +82,7 @@ def build_buckets(
     Raises OptionError: there is no import, two have the same shapes, or their inputs differ in name, dtype or rank; and
     what `build` raises.
     """
-    chosen, wanted = _wishes(target, options)
+    chosen, wanted = wishes(target, options)
     _check_buckets([mod for mod, _ in imported])
     weights: dict[str, bytes] = {}
     with byoc.sharing_weights(weights):
@@ -116,9 +116,10 @@ def optimize(
     return infer_types(mod) if is_relay(mod) else mod, dict(params or {})
 
 
-def _wishes(
+def wishes(
     target: TargetLike | None, options: compiler.BuildOptions | None
 ) -> tuple[tvm.target.Target, compiler.BuildOptions]:
+    """The target, and the options that it and `options` ask for; the errors are those of `build`."""
     chosen = _as_target(target)
     with compiler.build_options(options) if options is not None else nullcontext():
         wanted = compiler.options_of_target(chosen)

@@ -1,0 +1,65 @@
+"""`tvm_neuron.compile`: a model of any framework in, the library of `relay.build` out."""
+
+import os
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import onnx
+import tvm
+
+from tvm_neuron import relay
+from tvm_neuron.codegen.options import BuildOptions, current_options
+from tvm_neuron.errors import ModelError
+from tvm_neuron.frontend import Params, from_onnx
+from tvm_neuron.frontend import torch as of_torch
+from tvm_neuron.relay.build_module import TargetLike
+from tvm_neuron.relay.factory import ExecutorFactory
+
+
+def compile_model(
+    model: Any, example_inputs: Any = None, target: TargetLike | None = "neuron", *, options: BuildOptions | None = None
+) -> ExecutorFactory:
+    """Compile a model of any framework that there is a door for.
+
+    `model` is the path of a file (.onnx; of torch .pt2, or .pt with a script), an ONNX ModelProto, a module of Relax or
+    Relay, or of PyTorch an `nn.Module`, a function of tensors, a ScriptModule or an ExportedProgram.
+    `example_inputs` are the arguments of one call of a PyTorch model that has none of its own: a tensor, a tuple of
+    arguments, or a dictionary of named ones; shapes and dtypes are taken from them. An ExportedProgram that leaves its
+    batch open gives a library that takes any number of rows (`dynamic_batch`).
+
+    Raises OptionError (a package that is needed is not installed), ModelError (the model can't be read or imported),
+    and what `relay.build` raises.
+    """
+    if isinstance(model, tvm.IRModule | relay.Function):
+        return relay.build(model, target, options=options)
+    mod, params, options = import_model(model, example_inputs, options)
+    return relay.build(mod, target, params=params, options=options)
+
+
+def import_model(
+    model: Any, example_inputs: Any, options: BuildOptions | None
+) -> tuple[tvm.IRModule, Params, BuildOptions | None]:
+    """A model that is none of TVM as a Relax module, its weights, and the options, to which an open batch is added."""
+    if isinstance(model, str | os.PathLike):
+        path = Path(model)
+        model = of_torch.read(path) if path.suffix in of_torch.SUFFIXES else path
+    if isinstance(model, Path | onnx.ModelProto):
+        return *from_onnx(model), options  # which refuses files that are no ONNX
+    if not of_torch.is_of_torch(model) and not callable(model):
+        raise ModelError(
+            f"tvm_neuron.compile takes the path of a model, an ONNX, Relax or Relay model or one of PyTorch, got "
+            f"{type(model).__name__}"
+        )
+    found = of_torch.exported(model, example_inputs)
+    if found.has_open_batch:
+        options = replace(options or current_options() or BuildOptions(), dynamic_batch=True)
+    elif found.sizes:
+        sizes = ", ".join(f"{name} {list(shape)}" for name, shape in found.sizes.items())
+        warnings.warn(
+            f"the exported program leaves more open than its batch: it is compiled for the example's sizes ({sizes}) "
+            "alone; for several, give relay.build_buckets an import for each",
+            stacklevel=3,
+        )
+    return *from_onnx(found.model), options

@@ -1,0 +1,22 @@
+"""PyTorch models into ONNX, as torch itself writes it, and so into Relax modules.
+
+Torch is imported only when a model of it is given.
+"""
+
+from tvm_neuron.frontend.torch.exported import Exported, exported, is_of_torch
+from tvm_neuron.frontend.torch.from_pytorch import InputInfos, from_pytorch, is_script, script_as_onnx
+from tvm_neuron.frontend.torch.need import need_torch
+from tvm_neuron.frontend.torch.read import SUFFIXES, read
+
+__all__ = [
+    "SUFFIXES",
+    "Exported",
+    "InputInfos",
+    "exported",
+    "from_pytorch",
+    "is_of_torch",
+    "is_script",
+    "need_torch",
+    "read",
+    "script_as_onnx",
+]
