@@ -1,19 +1,19 @@
 """Random models for target="neuron": how many are right, refused, wrong, internal errors, crashes or hang.
 
-`python -m benchmarks.random_models --count 2000 --chip inf2 --jsonl found.jsonl`: each model in a process of its own.
+`python -m benchmarks.random_models --count 2000 --chip inf2 --jsonl found.jsonl`: processes take some models each.
 """
 
 import argparse
 import json
 import resource
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from onnx import printer
 from rich.console import Console
@@ -24,66 +24,77 @@ from tests.random_models.model import RandomModel, random_model
 from tests.random_models.shrink import shrunk
 
 _FORK = get_context("fork")  # what was imported need not be imported again; TVM has started no threads here
+_AT_ONCE = 25
+"""Models of a process: starting one takes as long as half a model."""
 _BAD = ("wrong", "internal", "crashed", "hanging")
 
 
 class Child:
-    """One model in a process."""
+    """A process that judges the models of some seeds, or one model, one after the other."""
 
-    def __init__(self, seed: int, arguments: argparse.Namespace, model: RandomModel | None = None) -> None:
-        self.seed = seed
+    def __init__(self, seeds: Iterable[int], arguments: argparse.Namespace, model: RandomModel | None = None) -> None:
+        self.seeds = deque(seeds)  # the first is at work
         self.begin = time.monotonic()
         self.results, there = _FORK.Pipe(duplex=False)
-        self.process = _FORK.Process(target=_work, args=(seed, model, arguments.chip, arguments.memory_gb, there))
+        given = (tuple(self.seeds), model, arguments.chip, arguments.memory_gb, there)
+        self.process = _FORK.Process(target=_work, args=given)
         self.process.start()
         there.close()
 
     def outcome(self, seconds: float) -> Outcome | None:
-        """How it went; nothing while it runs and has time left."""
+        """How the first went; nothing while it runs and has time left."""
         if self.results.poll():
             try:
-                found = self.results.recv()
+                return cast(Outcome, self.results.recv())
             except EOFError:
                 self.process.join()
-                found = Outcome("crashed", f"the process ended with {self.process.exitcode}")
-        elif time.monotonic() - self.begin > seconds:
-            self.process.kill()
-            found = Outcome("hanging", f"more than {seconds:.0f} s")
-        else:
-            return None
+                return Outcome("crashed", f"the process ended with {self.process.exitcode}")
+        return Outcome("hanging", f"more than {seconds:.0f} s") if self.age() > seconds else None
+
+    def age(self) -> float:
+        """For how many seconds the first is at work."""
+        return time.monotonic() - self.begin
+
+    def end(self) -> None:
+        """Whatever it is at."""
+        self.process.kill()
         self.process.join()
         self.results.close()
-        return found
 
 
-def _work(seed: int, model: RandomModel | None, chip: str, memory_gb: float, results: Connection) -> None:
+def _work(seeds: Sequence[int], model: RandomModel | None, chip: str, memory_gb: float, results: Connection) -> None:
     limit = int(memory_gb * 2**30)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    results.send(judge(model or random_model(seed), chip))
+    for seed in seeds:
+        results.send(judge(model or random_model(seed), chip))
 
 
 def run(seeds: Iterable[int], arguments: argparse.Namespace) -> Iterator[tuple[int, Outcome, float]]:
     """What becomes of the models of `seeds`, each with the seconds that it took; `arguments.jobs` at the same time."""
-    waiting, children = iter(seeds), []
-    while True:
-        while len(children) < arguments.jobs and (seed := next(waiting, None)) is not None:
-            children.append(Child(seed, arguments))
-        if not children:
-            return
+    waiting, children = deque(seeds), list[Child]()
+    while waiting or children:
+        while len(children) < arguments.jobs and waiting:
+            children.append(Child([waiting.popleft() for _ in range(min(_AT_ONCE, len(waiting)))], arguments))
         wait([child.results for child in children], timeout=1.0)
         for child in list(children):
-            if (found := child.outcome(arguments.seconds)) is not None:
+            if (found := child.outcome(arguments.seconds)) is None:
+                continue
+            yield child.seeds.popleft(), found, child.age()
+            child.begin = time.monotonic()
+            if found.result in _BAD or not child.seeds:  # what failed may have left something behind
+                waiting.extendleft(reversed(child.seeds))
                 children.remove(child)
-                yield child.seed, found, time.monotonic() - child.begin
+                child.end()
 
 
 def smallest(seed: int, found: Outcome, arguments: argparse.Namespace) -> RandomModel:
     """The smallest model found that fails as that of the seed does."""
 
     def fails(model: RandomModel) -> bool:
-        child = Child(seed, arguments, model)
+        child = Child([seed], arguments, model)
         while (outcome := child.outcome(arguments.seconds)) is None:
             wait([child.results], timeout=1.0)
+        child.end()
         return outcome.result == found.result and (found.result != "internal" or outcome.group == found.group)
 
     return shrunk(random_model(seed), fails)

@@ -451,7 +451,7 @@ def _reduce(r: RandomConstants) -> onnx.NodeProto | None:
         return None  # overflows, which C++ leaves open
     op = f"Reduce{r.choice(_REDUCE[: -_OF_FLOATS if is_whole else None])}"
     rank, keep = r.value(name).ndim, int(r.chance(0.5))
-    if op in ("ReduceMax", "ReduceMin") and r.has_nan(name):
+    if op in ("ReduceMax", "ReduceMin", "ReduceLogSumExp") and r.has_nan(name):
         return None
     axes = r.rng.choice(rank, r.rng.integers(1, rank + 1), replace=False).tolist()
     if r.opset >= 18 or (op == "ReduceSum" and r.opset >= 13):
@@ -543,7 +543,7 @@ def _products(r: RandomConstants) -> onnx.NodeProto | None:
 def _images(r: RandomConstants) -> onnx.NodeProto | None:
     shape = (1, int(r.choice([4, 8])), int(r.rng.integers(4, 8)), int(r.rng.integers(4, 8)))
     name = r.new(r.filled(shape, "float32"))
-    match r.rng.integers(6):
+    match r.rng.integers(7):
         case 0:
             return helper.make_node("DepthToSpace", [name], [""], blocksize=2, mode=r.choice(["DCR", "CRD"]))
         case 1:
@@ -565,6 +565,12 @@ def _images(r: RandomConstants) -> onnx.NodeProto | None:
             return helper.make_node(
                 "Resize", [name, "", "", sizes], [""], mode=mode, coordinate_transformation_mode=where
             )
+        case 5:
+            rank = int(r.rng.integers(3, 6))
+            name = r.new(r.filled((2, 3, 4, 2, 3)[:rank], "float32"))
+            if r.has_nan(name):
+                return None
+            return helper.make_node(r.choice(["GlobalMaxPool", "GlobalAveragePool"]), [name], [""])
         case _:
             scale, bias, mean = (r.new(r.rng.standard_normal(shape[1]).astype("f")) for _ in range(3))
             spread = r.new(r.rng.uniform(0.5, 2, shape[1]).astype("f"))

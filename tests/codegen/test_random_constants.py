@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 from tests.codegen.random_constants import Array, RandomConstants, run_node
 from tvm_neuron import relay
@@ -40,7 +41,8 @@ def is_near(found: Array, exact: Array) -> bool:
     a, b = (value.astype(np.float64) if tolerance else value for value in (found, exact))
     if not tolerance:
         return bool(np.array_equal(a, b))
-    scale = np.abs(b[np.isfinite(b)]).max(initial=1e-3)  # what is summed up loses digits of the largest
+    least = 1 if exact.dtype == np.float16 else 1e-3  # in float16, exp(x) + 1 and the like are rounded on the way
+    scale = np.abs(b[np.isfinite(b)]).max(initial=least)  # what is summed up loses digits of the largest
     return bool(np.allclose(a, b, rtol=tolerance, atol=tolerance * min(scale, 1e3), equal_nan=True))
 
 
@@ -76,6 +78,42 @@ def test_operators() -> None:
     checked = check(range(100), 1)
     assert checked.total() > 80
     assert len(checked) > 30
+
+
+@pytest.mark.usefixtures("_by")
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("op", ["Max", "Min", "Less", "GreaterOrEqual"])
+def test_integers_at_the_ends_of_their_dtype(dtype: str, op: str) -> None:
+    limits = np.iinfo(dtype)
+    ends = np.array([limits.min, limits.max, 0, -1, 65535, limits.max - 70000, -65537], dtype)
+    _same(helper.make_node(op, ["a", "b"], ["y"]), {"a": ends[:, None], "b": ends})
+
+
+@pytest.mark.usefixtures("_by")
+@pytest.mark.parametrize("target", ["int8", "uint8", "int32", "int64"])
+@pytest.mark.parametrize("source", ["uint16", "uint32", "uint64", "int64"])
+def test_casts_of_wide_integers(source: str, target: str) -> None:
+    limits = np.iinfo(source)
+    ends = np.array([limits.min, limits.max, 0, 1, limits.max // 3, limits.max // 2 + 1], source)
+    _same(helper.make_node("Cast", ["a"], ["y"], to=helper.np_dtype_to_tensor_dtype(np.dtype(target))), {"a": ends})
+
+
+def _same(node: onnx.NodeProto, operands: dict[str, Array]) -> None:
+    wanted = run_node(node, operands, 18)
+    assert wanted is not None
+    nodes = []
+    for name, value in operands.items():  # in two parts, since a constant alone may be cast as it is imported
+        parts = {f"{name}0": value[:2], f"{name}1": value[2:]}
+        nodes += [helper.make_node("Constant", [], [k], value=numpy_helper.from_array(v)) for k, v in parts.items()]
+        nodes.append(helper.make_node("Concat", list(parts), [name], axis=0))
+    infos = [
+        helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for k, v in wanted.items()
+    ]
+    graph = helper.make_graph([*nodes, node], "constants", [], infos)
+    found = folded(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10))
+    assert found is not None
+    for name, value in wanted.items():
+        np.testing.assert_array_equal(found[name], value, strict=True)
 
 
 @pytest.mark.usefixtures("_by")

@@ -60,6 +60,21 @@ def test_regions_keep_their_meaning(size: int, dilation: int, stride: int, width
     assert not any(isinstance(block.expr, Num) for block in graph.blocks)
 
 
+@pytest.mark.parametrize("shape", [(6,), (2, 3), (1, 1, 3, 2)])
+def test_what_is_reshaped_into_a_map_stays_padded(shape: tuple[int, ...]) -> None:
+    """It has other dimensions than the map, or lies otherwise on the partitions."""
+    weights = {
+        "s": np.array([1, 3, 1, 2], np.int64),
+        "w": np.random.default_rng(0).standard_normal((4, 3, 1, 3)).astype(np.float32),
+    }
+    attributes = {"dilations": [1, 6], "pads": [0, 6, 0, 6]}
+    nodes = [helper.make_node("Reshape", ["x", "s"], ["r"]), helper.make_node("Conv", ["r", "w"], ["y"], **attributes)]
+    graph = _graph(make_model(nodes, {"x": shape}, ["y"], weights))
+    count = len(graph.blocks)
+    skip_padding(graph, replace(load_device("inf1"), sbuf_bytes_per_partition=2 * 64 + 2 * 2 * 64 * 3))
+    assert len(graph.blocks) == count
+
+
 def test_what_fits_stays_padded() -> None:
     graph = _graph(dilated(3, 4, 8, 3))
     count = len(graph.blocks)

@@ -149,6 +149,14 @@ def test_resize_in_every_mode(data: st.DataObject) -> None:
     check(node, {"x": x}, {"roi": roi, "s": np.int64(new)}, 0 if mode == "nearest" else 2e-2)
 
 
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_resizes_of_float16_keep_its_digits(mode: str) -> None:
+    x = np.random.default_rng(6).normal(size=(2, 3, 5, 6)).astype(np.float16)
+    node = helper.make_node("Resize", ["x", "", "", "s"], ["y"], mode=mode)
+    # Weights, what is between the axes and results are rounded to 2 ** -12 each; the reference, too.
+    check(node, {"x": x}, {"s": np.int64([2, 3, 9, 13])}, 1e-3)
+
+
 @pytest.mark.parametrize(("inverse", "onesided", "parts"), [(0, 0, 1), (0, 0, 2), (0, 1, 1), (1, 0, 2), (1, 1, 2)])
 @pytest.mark.parametrize("length", [None, 6, 11])
 def test_fourier_transforms_along_an_axis(inverse: int, onesided: int, parts: int, length: int | None) -> None:

@@ -12,7 +12,7 @@ from onnx import helper
 from tests.random_models.drawing import Drawing
 from tests.random_models.evaluate import OneNode, UnfitError
 from tests.random_models.rounding import SAMPLES, amplitude, amplitude_of_given, is_grid, moved, spread
-from tests.random_models.value import Value
+from tests.random_models.value import AMPLIFIED, Value
 
 MOST_ELEMS = 40_000
 MOST_INPUTS = 5
@@ -27,6 +27,11 @@ MOVES = {
     "ReduceMin", "TopK", "ConstantOfShape", "OneHot", "Hardmax",
 }  # fmt: skip
 """Operators that give elements of their operands: nothing to round."""
+_OVERFLOWS = {
+    "Add", "Sub", "Mul", "Pow", "Sum", "MatMul", "Einsum", "CumSum", "ReduceSum", "ReduceProd", "ReduceL1",
+    "ReduceSumSquare", "ReduceMean",
+}  # fmt: skip
+"""Operators on integers whose results may leave the dtype."""
 _EXACT = MOVES | {
     "Add", "Sub", "Mul", "MatMul", "Gemm", "Conv", "ConvTranspose", "ReduceSum", "Sum", "Cast", "CastLike", "Einsum",
     "CumSum", "Floor", "Ceil", "Round", "Sign", "Mod", "ReduceL1", "ReduceSumSquare", "ReduceProd", "ConvInteger",
@@ -38,6 +43,29 @@ _JUMPS = {
     "Hardmax", "OneHot", "QLinearConv", "QLinearMatMul",
 }  # fmt: skip
 """Operators on floats whose results jump. Others do where they make integers or booleans of floats."""
+_BENDS = {
+    "Relu", "LeakyRelu", "PRelu", "Elu", "Celu", "Selu", "Clip", "HardSigmoid", "HardSwish", "Abs", "Max", "Min",
+    "MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin",
+}  # fmt: skip
+"""Operators whose slope jumps, so that samples on this side say nothing of what lies close by on the other one."""
+_EQUALITIES = {"Equal", "Cast", "CastLike"}
+"""Operators that tell one float from all others (a cast to bool nought): rounding hits what samples only pass."""
+
+
+def _secants(exact: NDArray, far: NDArray) -> NDArray:
+    """Samples as far away as rounding moves them, by the mean slope on the way to amplified ones."""
+    wide = exact.astype(np.float64)
+    return (wide + (far - wide) / AMPLIFIED).astype(exact.dtype)
+
+
+def _passes(operands: Sequence[Value], number: int) -> NDArray:
+    """Where a sample lies on the other side of the second operand, or of nought, than the first one does."""
+
+    def side(arrays: Sequence[NDArray]) -> NDArray:
+        first, second = arrays if len(arrays) == 2 else (arrays[0], np.zeros((), arrays[0].dtype))
+        return np.sign(first.astype(np.float64) - second)
+
+    return side([v.amplified(number) for v in operands]) * side([v.exact for v in operands]) < 0
 
 
 @dataclass
@@ -188,6 +216,8 @@ class Growth(Drawing):
         run.check({n: v.exact for n, v in loose.items()}, exact)
         for array in exact:
             self._check(array)
+        if exact[0].dtype == np.int32 and node.op_type in _OVERFLOWS:
+            self._check_digits(node, operands, exact[0])
         if all(v.samples is None for v in loose.values()):
             results = [None] * len(exact)
         else:
@@ -205,6 +235,11 @@ class Growth(Drawing):
         if array.dtype.kind in "iu" and not (np.abs(array.astype(np.float64)) < 2**31 - 200).all():
             raise UnfitError("more than the 32 bits of a device's integers, or at their end, where some saturate")
 
+    def _check_digits(self, node: onnx.NodeProto, operands: Mapping[str, Value], exact: NDArray) -> None:
+        long = {n: v.exact.astype(np.int64) if v.dtype == "int32" else v.exact for n, v in operands.items()}
+        if (OneNode(node, long, {}, self.opset)(long)[0] != exact).any():
+            raise UnfitError("it leaves the 32 bits of its dtype, which the standard does not define")
+
     def _samples(
         self, node: onnx.NodeProto, run: OneNode, loose: Mapping[str, Value], exact: Sequence[NDArray]
     ) -> list[NDArray | None]:
@@ -213,8 +248,11 @@ class Growth(Drawing):
 
         rows = [run({n: v.sample(k) for n, v in loose.items()}) for k in range(SAMPLES)]
         far = rows
-        if any(map(jumps, exact)):
+        if any(map(jumps, exact)) or node.op_type in _BENDS:
             far = [run({n: v.amplified(k) for n, v in loose.items()}) for k in range(SAMPLES)]
+            if exact[0].dtype == bool and node.op_type in _EQUALITIES:
+                operands = [self.values[name] for name in node.input[: 2 if node.op_type == "Equal" else 1]]
+                far = [[truth[0] ^ _passes(operands, k)] for k, truth in enumerate(far)]
         found: list[NDArray | None] = []
         for number, array in enumerate(exact):
             samples = [row[number] for row in (far if jumps(array) else rows)]
@@ -226,6 +264,8 @@ class Growth(Drawing):
                 if unstable > _MOST_UNSTABLE:
                     raise UnfitError("it jumps too often")
                 found.append(samples if unstable else None)
+            elif node.op_type in _BENDS:
+                found.append(_secants(array, np.stack([row[number] for row in far])))
             else:
                 found.append(samples)
         return found

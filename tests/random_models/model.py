@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 from tests.random_models.evaluate import IR_VERSION, tensor_info
-from tests.random_models.growth import Growth
+from tests.random_models.growth import MOST_ELEMS, Growth
 from tests.random_models.steps import FAMILIES
 from tests.random_models.value import Value
 
@@ -64,14 +64,17 @@ def random_model(seed: int, largest: int = 14) -> RandomModel:
                 break
     g.folding = False
     if not g.nodes:
-        g.add("Identity", next(iter(g.inputs.values())))
+        g.add("Identity", g.input(g.random([2, 3], g.main_float)))
     return _finished(g)
 
 
 def _begin(g: Growth) -> None:
     rank = g.one_of([4, 4, 4, 3, 3, 2, 2, 1, 5, 0])
     extents = {4: [1, 2, 3, 5, 8, 14], 5: [1, 2, 3, 4]}.get(rank, [1, 2, 4, 7, 16, 33, 64])
-    g.input(g.random([g.one_of(extents) for _ in range(rank)], g.main_float))
+    shape = [g.one_of(extents) for _ in range(rank)]
+    while np.prod(shape) > MOST_ELEMS:
+        shape[g.draw(0, rank - 1)] = 1
+    g.input(g.random(shape, g.main_float))
     if g.chance(0.5):
         dtype = g.one_of(["int32", "int64", "bool", "uint8", "int8", g.main_float])
         shape = g.values["x1"].shape if g.chance(0.5) else [g.one_of([1, 2, 3, 5, 8]) for _ in range(g.draw(0, 4))]

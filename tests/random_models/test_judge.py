@@ -9,7 +9,8 @@ import pytest
 
 from tests.models.rounding import emulate_bfloat16
 from tests.random_models import judge
-from tests.random_models.evaluate import session_options
+from tests.random_models.evaluate import UnfitError, session_options
+from tests.random_models.growth import Growth
 from tests.random_models.judge import Outcome, tolerance, wrong
 from tests.random_models.model import RandomModel, random_model
 from tests.random_models.shrink import shrunk
@@ -52,6 +53,31 @@ def test_one_element_off_is_found() -> None:
                 array[place] = not array[place] if array.dtype == bool else array[place] ^ 1
             found.append(bool(wrong(model, name, array)))
     assert np.mean(found) > 0.95
+
+
+def test_rounding_that_makes_numbers_equal_is_allowed() -> None:
+    """No sample need be equal, but a sum kept in bfloat16 often is."""
+    g = Growth(np.random.default_rng(0), "float32", 18, "all")
+    x = g.input(np.append(np.linspace(0.1, 1, 40), 2.7505).astype(np.float32))
+    samples = g.add("Equal", x, g.constant(np.append(np.zeros(40), 2.75).astype(np.float32))).samples
+    assert samples is not None
+    assert samples[:, -1].any()
+    assert not samples[:, :-1].any()
+
+
+def test_a_bend_allows_what_both_sides_do() -> None:
+    """Below nought the slope is 0.01, but rounding may lead above it."""
+    g = Growth(np.random.default_rng(0), "float32", 18, "all")
+    x = g.input(np.array([*np.linspace(-300, 300, 30), -0.001], np.float32))
+    x = g.add("Sub", g.add("Add", x, g.constant(np.float32(333.3))), g.constant(np.float32(333.3)))
+    assert tolerance(g.add("LeakyRelu", x), "all")[-1] > 1
+
+
+def test_what_leaves_the_dtype_is_not_drawn() -> None:
+    g = Growth(np.random.default_rng(0), "float32", 18, "all")
+    x = g.input(np.array([2**20], np.int32))
+    with pytest.raises(UnfitError, match="32 bits"):
+        g.add("Mul", x, x)
 
 
 def test_bounds_follow_the_precision() -> None:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-_AMPLIFIED = 12.0
+AMPLIFIED = 12.0
+"""By how much farther away from a value than rounding moves it others are tried, where that matters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,5 +48,5 @@ class Value:
             return self.sample(number)
         wide = self.exact.astype(np.float64)
         with np.errstate(invalid="ignore", over="ignore"):
-            moved = wide + _AMPLIFIED * (self.samples[number] - wide)
+            moved = wide + AMPLIFIED * (self.samples[number] - wide)
         return np.where(np.isfinite(wide), moved, wide).astype(self.exact.dtype)

@@ -7,9 +7,7 @@ from tvm_neuron.schedule.expr import INTEGER, Apply, Expr, Index, Load, Num, loa
 from tvm_neuron.schedule.operations import BITWISE
 
 _BITS = {"bool": 1, "int8": 8, "uint8": 8, "int16": 16, "int32": 32, "int64": 64}
-_LARGEST = {
-    "bool": 1, "int8": 127, "uint8": 255, "int16": 2**15 - 1, "int32": 2**31 - 1, "int64": 2**63 - 1,
-}  # fmt: skip
+"""Of the dtypes that the engines compute with."""
 _TRUTHS = ("is_equal", "not_equal", "is_gt", "is_ge", "is_lt", "is_le", "and", "or", "not")
 _COMPARISONS = _TRUTHS[:6]
 _DIVISIONS = ("divide", "floordiv", "truncmod", "floormod")
@@ -18,6 +16,11 @@ _LOGIC = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "not_equal"} 
 _BOUNDED = (*_TRUTHS, "max", "min")  # never larger than their operands
 EXACT_TO = 2.0**24
 _LARGEST_FLOAT = float(2**31 - 128)  # of those that fit into int32
+
+
+def _digits(dtype: str) -> int:
+    """The bits of a number of any integer dtype without its sign."""
+    return int(dtype.lstrip("uint")) - (not dtype.startswith("u")) if dtype != "bool" else 1
 
 
 def is_integer(dtype: str) -> bool:
@@ -44,7 +47,7 @@ def arithmetic(op: str, dtype: str, left: Expr, right: Expr) -> Expr:
         return chosen(_compared("is_gt" if op == "max" else "is_lt", left, right), left, right)
     if max(map(bound, (left, right, value))) > EXACT_TO:
         return inexact(op, left, right)
-    return wrapped(value, dtype) if op not in _BOUNDED and bound(value) > _LARGEST.get(dtype, inf) else value
+    return wrapped(value, dtype) if op not in _BOUNDED and bound(value) >= 2.0 ** _digits(dtype) else value
 
 
 def _divided(op: str, dtype: str, left: Expr, right: Expr) -> Expr:
@@ -125,7 +128,7 @@ def bound(expr: Expr) -> float:
         case Index(axis):
             return axis.extent
         case Load(tensor, _):
-            return float(_LARGEST[tensor.dtype] + 1) if tensor.dtype in _LARGEST else inf
+            return 2.0 ** _digits(tensor.dtype) if is_integer(tensor.dtype) else inf
         case Apply("add" | "subtract", (left, right)):
             return bound(left) + bound(right)
         case Apply("multiply", (left, right)):
@@ -179,9 +182,12 @@ def cast(inner: Expr, source: str, target: str) -> Expr:
         return truncated(clamped(inner, -float(2**31), _LARGEST_FLOAT))
     if target not in _BITS:
         return inexact(f"cast.{target}", inner)
-    fits = _BITS.get(source, 64) < bits or {source, target} == {"int32", "int64"} or source == target
-    if fits and not (source == "int8" and target.startswith("u")):
+    is_signed = target.startswith("u") and not source.startswith("u")
+    fits = _digits(source) <= _digits(target) and not is_signed
+    if fits or {source, target} == {"int32", "int64"}:
         return inner
+    if bits > 16:
+        return inexact(f"cast.{target}", inner)
     if bound(inner) <= EXACT_TO:
         return wrapped(inner, target)
     return _low_bits(inner, target) if _has_bits(inner) else inexact(f"cast.{target}", inner)

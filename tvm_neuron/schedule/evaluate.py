@@ -186,8 +186,18 @@ def _apply(op: str, args: list[Any]) -> Array:
 
 
 def _computed(arg: Any) -> Any:
-    """An operand as engines compute with it, in float32, unless it has more digits; a number is Python's."""
-    return arg.astype(np.float32) if isinstance(arg, np.ndarray) and arg.itemsize < 4 else arg
+    """An operand as engines compute with it, in float32, unless it has more digits; a number is Python's.
+
+    Differences of halves of 32 bits need 33: whole numbers have 64 then, and those of more bits are floats.
+    """
+    if not isinstance(arg, np.ndarray):
+        return arg
+    if arg.itemsize < 4:
+        return arg.astype(np.float32)
+    if arg.dtype.kind not in "iu":
+        return arg
+    is_long = arg.itemsize > 4 and bool((arg.astype(np.int64) + 2**32 >> 33).any())
+    return arg.astype(np.float64 if is_long else np.int64)
 
 
 def _quotient(left: Any, right: Any) -> Array:

@@ -36,6 +36,8 @@ def skip_padding(graph: Graph, device: Device) -> None:
         readers = graph.readers(tensor)
         if move is None or load is None or tensor.kind != "temp" or not all(map(is_constant_contraction, readers)):
             continue
+        if not _is_map(load, move):
+            continue
         needed = max((_weights_bytes(reader, device) for reader in readers), default=0)
         padded, plain = (bytes_on_chip(_DTYPE, _CHANNELS, found.shape) for found in (tensor, load.tensor))
         beside = needed + (plain if len(graph.readers(load.tensor)) > 1 or load.tensor.kind == "input" else 0)
@@ -47,6 +49,11 @@ def skip_padding(graph: Graph, device: Device) -> None:
                 graph.replace(reader, *(_unpadded(reader, box, move, load) for box in boxes or ()))
             for writer in graph.writers(tensor):
                 graph.replace(writer)
+
+
+def _is_map(load: Load, move: Block) -> bool:
+    """Whether what is padded has the dimensions of the padded map, rather than being reshaped or turned into it."""
+    return [list(axes_of(index)) for index in load.indices] == [list(axes_of(index)) for index in move.index]
 
 
 def _weights_bytes(block: Block, device: Device) -> int:

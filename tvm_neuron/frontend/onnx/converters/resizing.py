@@ -72,7 +72,7 @@ def _resized(node: Node, axes: dict[int, Axis], coordinates: str) -> relax.Expr:
     dtype, result = node.dtype(), node.inputs[0]
     is_crop = coordinates == "tf_crop_and_resize"
     changed = {at: axis for at, axis in axes.items() if (axis.new_size, axis.scale) != (axis.size, 1.0) or is_crop}
-    if mode != "nearest" and dtype != "float64":
+    if mode != "nearest" and dtype not in ("float16", "float64"):
         result = node.emit(relax.op.astype(result, "float32"))
     for at, axis in changed.items():
         x = positions(axis, coordinates)
