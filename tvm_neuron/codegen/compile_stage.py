@@ -1,23 +1,18 @@
 """compile_stage: the list of steps from the kernels of one core to its NEFF."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from tvm_neuron.codegen.choose import HOLD_BACK, choose
 from tvm_neuron.codegen.emit.builder import Builder
 from tvm_neuron.codegen.emit_stage import emit_stage
 from tvm_neuron.codegen.least_time import least_ps
 from tvm_neuron.codegen.options import LEVELS, BuildOptions
-from tvm_neuron.codegen.overlap.amid_parts import run_amid_parts
-from tvm_neuron.codegen.overlap.amid_weights import run_amid_weights
 from tvm_neuron.codegen.overlap.arriving import start_as_it_arrives
-from tvm_neuron.codegen.overlap.finish import finish_early
 from tvm_neuron.codegen.overlap.overlap import overlap_batch
 from tvm_neuron.codegen.residents import Room, check_all_stay, place_stage, place_within
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.steps import Alternative
 from tvm_neuron.codegen.sync import synchronise
-from tvm_neuron.codegen.tiles.less_waiting import with_less_waiting
 from tvm_neuron.codegen.tiles.run_in_tiles import tile_stage, with_less_for_weights
 from tvm_neuron.codegen.tiles.tries import tries
 from tvm_neuron.codegen.work import kernel_macs
@@ -88,29 +83,19 @@ def _placed(
     if keep_weights:
         yield stage, place_stage(stage, device, keep_weights)
         return
-    stage = replace(stage, kernels=finish_early(run_amid_weights(stage, device), stage.partition_of, device))
     overlapping = overlap_batch(stage, device) if OVERLAP.is_taken else None
     if overlapping is not None:
         yield overlapping
         return
-    stage = with_less_waiting(stage, device)
     tiled, room = _in_tiles(stage, device)
     tiles = frozenset(tiled.kernels) - frozenset(stage.kernels)
     if not tiles and not tiled.spilled > stage.spilled:
         yield _started(tiled, room, device)
         return
-    tiled, room = _amid_parts(tiled, room, device) if tiles else (tiled, room)
     if not ORDERS.is_taken:
         yield tiled, room
         return
     yield from tries(tiled, room, frozenset(tiled.kernels) - tiles, device, options.optlevel == max(LEVELS))
-
-
-def _amid_parts(stage: Stage, room: Room, device: Device) -> tuple[Stage, Room]:
-    """With tiles of heads amid parts of layers that wait for weights, if all tensors find their room then too."""
-    other = run_amid_parts(stage, device)
-    its = place_within(other, device, room.plan.spilled_bytes) if other is not stage else None
-    return (stage, room) if its is None else (other, its)
 
 
 def _started(stage: Stage, room: Room, device: Device) -> tuple[Stage, Room]:

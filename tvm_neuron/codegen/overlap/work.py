@@ -1,10 +1,9 @@
 """work_of: about how long a kernel keeps each engine, from the costs of the instructions it will become.
 
-Beside it `load_ps` and `store_ps`: how long it keeps the DRAM.
+Beside it `load_ps`: how long its weights keep the DRAM.
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from math import prod
 
 from tvm_neuron.codegen.emit.arithmetic import Arithmetic
@@ -16,7 +15,6 @@ from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.isa.tile import Dims
 from tvm_neuron.schedule.expr import Load, axes_of
 from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel, Product, Reduction, Transposition
-from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
 from tvm_neuron.sim.clock import clock_hz, duration_ps
 
@@ -44,14 +42,6 @@ def load_ps(kernel: Kernel, device: Device) -> int:
         pairs = -(-kernel.root.weights.shape[0] // rows) * -(-kernel.root.weights.shape[-1] // columns)
         elems = elems * kernel.root.used_tiles(rows, columns) // pairs
     return duration_ps(elems * size_bytes(kernel.root.dtype), device.dram_bytes_per_second)
-
-
-def store_ps(kernel: Kernel, dtypes: Mapping[Tensor, str], device: Device) -> int:
-    """How long what the kernel stores in an output takes to get to DRAM."""
-    if not kernel.by_dma or kernel.out.kind != "output":
-        return 0
-    elems = prod(axis.extent for axis in (kernel.channel, *kernel.free))
-    return duration_ps(elems * size_bytes(dtypes[kernel.out]), device.dram_bytes_per_second)
 
 
 def _rows(kernel: Kernel, device: Device) -> int:
