@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from tvm_neuron.isa import (
     Activation,
+    ActivationReduce,
     ActTensorScalar,
     DmaCopy,
     DmaGather,
@@ -11,14 +12,17 @@ from tvm_neuron.isa import (
     Instruction,
     Matmul,
     Memset,
+    Reciprocal,
     ScalarTensorTensor,
     Select,
     TensorCopy,
     TensorReduce,
     TensorScalar,
     TensorScalarBits,
+    TensorScalarReduce,
     TensorTensor,
     TensorTensorBits,
+    TensorTensorScan,
     Tile,
     Transpose,
     affine,
@@ -61,6 +65,16 @@ EXAMPLES: dict[str, Callable[[int, int], Instruction]] = {
     "tensor_tensor": lambda p, n: TensorTensor(sbuf(p, n), psum(p, n), sbuf(p, n), "add"),
     "tensor_scalar": lambda p, n: TensorScalar(sbuf(p, n), sbuf(p, n), sbuf(p, 1), 2.0, "multiply", "add", 0),
     "scalar_tensor_tensor": lambda p, n: ScalarTensorTensor(sbuf(p, n), sbuf(p, n), psum(p, n), 2.0, "multiply", "add"),
+    "activation_reduce": lambda p, n: ActivationReduce(
+        sbuf(p, n), sbuf(p, 1, at=4096, dtype="float32"), psum(p, n), 0.5, sbuf(p, 1), "exp"
+    ),
+    "tensor_scalar_reduce": lambda p, n: TensorScalarReduce(
+        sbuf(p, n), sbuf(p, 1, at=4096, dtype="float32"), psum(p, n), sbuf(p, 1), "multiply", "max", 0
+    ),
+    "tensor_tensor_scan": lambda p, n: TensorTensorScan(
+        sbuf(p, n), sbuf(p, n), psum(p, n), sbuf(p, 1), "multiply", "add", 0
+    ),
+    "reciprocal": lambda p, n: Reciprocal(sbuf(p, n), sbuf(p, n)),
     "tensor_reduce": lambda p, n: TensorReduce(sbuf(p, n), sbuf(p, n, 4), "add", 1),
     "tensor_copy": lambda p, n: TensorCopy(sbuf(p, n), psum(p, n)),
     "select": lambda p, n: Select(sbuf(p, n), sbuf(p, n), sbuf(p, n), psum(p, n)),

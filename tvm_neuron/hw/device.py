@@ -27,6 +27,7 @@ class Device:
     matmul_min_cycles: int
     elementwise_min_cycles: int
     reduce_extra_cycles: int
+    reciprocal_cycles: int  # of POOL, for an element
     instruction_latency_cycles: int
     strided_penalty_bytes: int  # a free-axis step of this many bytes or more halves the bandwidth
     partitions: int

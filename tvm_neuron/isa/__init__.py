@@ -1,23 +1,38 @@
 """The instruction set: one class an instruction; everything else about it is derived."""
 
-from tvm_neuron.isa.act import Activation, ActTensorScalar
+from tvm_neuron.isa.act import Activation, ActivationReduce, ActTensorScalar
 from tvm_neuron.isa.affine import Affine, affine
 from tvm_neuron.isa.bits import TensorScalarBits, TensorTensorBits
 from tvm_neuron.isa.cost import Cost
 from tvm_neuron.isa.dma import DmaCopy, DmaGather
 from tvm_neuron.isa.instruction import QUEUES, Instruction, Wait
 from tvm_neuron.isa.pe import Matmul, Transpose
-from tvm_neuron.isa.pool import Memset, ScalarTensorTensor, Select, TensorCopy, TensorReduce, TensorScalar, TensorTensor
+from tvm_neuron.isa.pool import (
+    Memset,
+    Reciprocal,
+    ScalarTensorTensor,
+    Select,
+    TensorCopy,
+    TensorReduce,
+    TensorScalar,
+    TensorScalarReduce,
+    TensorTensor,
+)
+from tvm_neuron.isa.scan import TensorTensorScan
 from tvm_neuron.isa.tile import DramTile, Tile
 
 ISA: tuple[type[Instruction], ...] = (
     Matmul,
     Transpose,
     Activation,
+    ActivationReduce,
     ActTensorScalar,
     TensorTensor,
     TensorScalar,
     ScalarTensorTensor,
+    TensorScalarReduce,
+    TensorTensorScan,
+    Reciprocal,
     TensorReduce,
     TensorCopy,
     Memset,
@@ -39,6 +54,7 @@ __all__ = [
     "QUEUES",
     "ActTensorScalar",
     "Activation",
+    "ActivationReduce",
     "Affine",
     "Cost",
     "DmaCopy",
@@ -47,14 +63,17 @@ __all__ = [
     "Instruction",
     "Matmul",
     "Memset",
+    "Reciprocal",
     "ScalarTensorTensor",
     "Select",
     "TensorCopy",
     "TensorReduce",
     "TensorScalar",
     "TensorScalarBits",
+    "TensorScalarReduce",
     "TensorTensor",
     "TensorTensorBits",
+    "TensorTensorScan",
     "Tile",
     "Transpose",
     "Wait",

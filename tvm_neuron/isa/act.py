@@ -2,9 +2,9 @@
 
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
-from tvm_neuron.isa.functions import ACTIVATION, ACTIVATION_NAMES, ALU_NAMES, scaled, with_scalars
+from tvm_neuron.isa.functions import ACTIVATION, ACTIVATION_NAMES, ALU_NAMES, reduced, scaled, with_scalars
 from tvm_neuron.isa.instruction import Array, Instruction
-from tvm_neuron.isa.limits import elementwise_cycles, need_same_shape
+from tvm_neuron.isa.limits import elementwise_cycles, need_column, need_same_shape
 from tvm_neuron.isa.operand import choice, reads, scalar, uint, writes
 from tvm_neuron.isa.tile import Tile
 
@@ -28,6 +28,33 @@ class Activation(Instruction, opcode=0x20, engine="act", mnemonic="activation"):
     def cost(self, device: Device) -> Cost:
         busy = elementwise_cycles(device, self.result.free_elems, self.source, self.result)
         return Cost(busy, device.instruction_latency_cycles)
+
+
+class ActivationReduce(Instruction, opcode=0x22, engine="act", mnemonic="activation_reduce"):
+    """result[P, *N] = function(source[P, *N] * scale + bias); total[P, 1] = its sum in float32 before it is rounded."""
+
+    result: Tile = writes()
+    total: Tile = writes()
+    source: Tile = reads()
+    scale: float | Tile = scalar()
+    bias: float | Tile = scalar()
+    function: str = choice(ACTIVATION_NAMES)
+
+    def check(self, device: Device) -> None:
+        need_same_shape("activation_reduce", self.result, self.source)
+        need_column("activation_reduce", self.total, self.result)
+
+    def compute(self, *sources: Array) -> Array:
+        source, scale, bias = sources
+        return ACTIVATION[self.function](scaled(source, scale, bias))
+
+    def compute_for(self, operand: str, *sources: Array) -> Array:
+        result = self.compute(*sources)
+        return reduced("add", result, len(self.result.dims))[..., None] if operand == "total" else result
+
+    def cost(self, device: Device) -> Cost:
+        busy = elementwise_cycles(device, self.result.free_elems, self.source, self.result)
+        return Cost(busy + device.reduce_extra_cycles, device.instruction_latency_cycles)
 
 
 class ActTensorScalar(Instruction, opcode=0x21, engine="act", mnemonic="act_tensor_scalar"):

@@ -82,8 +82,13 @@ class Instruction:
 
     @property
     def destination(self) -> Tile | DramTile:
-        """The one tile that it writes."""
-        return next(tile for _, kind, tile in self.tiles() if kind.role in ("writes", "updates"))
+        """The tile that `compute` is for: the first that it writes."""
+        return self.destinations[0][1]
+
+    @property
+    def destinations(self) -> list[tuple[str, Tile | DramTile]]:
+        """(operand, tile) of all that it writes."""
+        return [(name, tile) for name, kind, tile in self.tiles() if kind.role in ("writes", "updates")]
 
     def moved_bytes(self, tile: DramTile) -> int:
         """What one transfer moves of a DRAM tensor; from one that positions choose from, no more than is written."""
@@ -99,6 +104,10 @@ class Instruction:
     def compute(self, *sources: Array) -> Array:
         """What it writes, in float32, from what it reads: arrays of shape [..., P, *free]."""
         raise NotImplementedError
+
+    def compute_for(self, operand: str, *sources: Array) -> Array:
+        """What it writes to `operand`: for the first that it writes, what `compute` gives."""
+        return self.compute(*sources)
 
     def accumulate(self, old: Array | None, summed: tuple[int, ...], *sources: Array) -> Array:
         """`old` (nothing where None) plus `compute` of every step of the leading axes `summed`, added in order.

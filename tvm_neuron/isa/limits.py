@@ -21,6 +21,16 @@ def need_same_shape(mnemonic: str, *tiles: Tile) -> None:
         raise ProgramError(f"{mnemonic}: operands have shapes {shapes}; they must be the same")
 
 
+def need_column(mnemonic: str, column: Tile, result: Tile) -> None:
+    """What is reduced is one value for each partition of the result.
+
+    Raises:
+        ProgramError: it has another shape.
+    """
+    if column.shape != (result.partitions, 1):
+        raise ProgramError(f"{mnemonic}: reduces to {list(column.shape)}; it must be [{result.partitions}, 1]")
+
+
 def elementwise_cycles(device: Device, elems: int, *tiles: Tile, factor: int = 1) -> int:
     """max(64, factor * N), twice that where a free-axis step of 16 bytes or more halves the bandwidth."""
     strided = any(is_strided(device, tile) for tile in tiles)

@@ -7,12 +7,12 @@ from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
 from tvm_neuron.isa.functions import ALU, ALU_NAMES, REDUCE_NAMES, reduced, with_scalars
 from tvm_neuron.isa.instruction import Array, Instruction
-from tvm_neuron.isa.limits import elementwise_cycles, is_strided, need_same_shape
+from tvm_neuron.isa.limits import elementwise_cycles, is_strided, need_column, need_same_shape
 from tvm_neuron.isa.operand import choice, reads, scalar, uint, writes
 from tvm_neuron.isa.tile import MAX_FREE_DIMS, Tile
 
 
-def _two_source_factor(result: Tile, left: Tile, right: Tile, op: str) -> int:
+def two_source_factor(result: Tile, left: Tile, right: Tile, op: str) -> int:
     """1 where the sources come from different memories, or all is bf16 in SBUF and added or multiplied; else 2."""
     mixed = left.space != right.space
     plain = all((tile.space, tile.dtype) == ("sbuf", "bfloat16") for tile in (result, left, right))
@@ -35,7 +35,7 @@ class TensorTensor(Instruction, opcode=0x30, engine="pool", mnemonic="tensor_ten
         return ALU[self.op](left, right)
 
     def cost(self, device: Device) -> Cost:
-        factor = _two_source_factor(self.result, self.left, self.right, self.op)
+        factor = two_source_factor(self.result, self.left, self.right, self.op)
         tiles = (self.result, self.left, self.right)
         busy = elementwise_cycles(device, self.result.free_elems, *tiles, factor=factor)
         return Cost(busy, device.instruction_latency_cycles)
@@ -82,10 +82,57 @@ class ScalarTensorTensor(Instruction, opcode=0x32, engine="pool", mnemonic="scal
         return ALU[self.op1](ALU[self.op0](left, scalar0), right)
 
     def cost(self, device: Device) -> Cost:
-        factor = _two_source_factor(self.result, self.left, self.right, self.op1)
+        factor = two_source_factor(self.result, self.left, self.right, self.op1)
         tiles = (self.result, self.left, self.right)
         busy = elementwise_cycles(device, self.result.free_elems, *tiles, factor=factor)
         return Cost(busy, device.instruction_latency_cycles)
+
+
+class TensorScalarReduce(Instruction, opcode=0x39, engine="pool", mnemonic="tensor_scalar_reduce"):
+    """result[P, *N] = source[P, *N] op0 scalar0; total[P, 1] = reduce(op1, result) in float32 before it is rounded."""
+
+    result: Tile = writes()
+    total: Tile = writes()
+    source: Tile = reads()
+    scalar0: float | Tile = scalar()
+    op0: str = choice(ALU_NAMES)
+    op1: str = choice(REDUCE_NAMES)
+    reverse: int = uint(0, 1)
+
+    def check(self, device: Device) -> None:
+        need_same_shape("tensor_scalar_reduce", self.result, self.source)
+        need_column("tensor_scalar_reduce", self.total, self.result)
+
+    def compute(self, *sources: Array) -> Array:
+        source, scalar0 = sources
+        return with_scalars(source, (scalar0, scalar0), (self.op0, "bypass"), self.reverse)
+
+    def compute_for(self, operand: str, *sources: Array) -> Array:
+        result = self.compute(*sources)
+        return reduced(self.op1, result, len(self.result.dims))[..., None] if operand == "total" else result
+
+    def cost(self, device: Device) -> Cost:
+        busy = elementwise_cycles(device, self.result.free_elems, self.result, self.source)
+        return Cost(busy + device.reduce_extra_cycles, device.instruction_latency_cycles)
+
+
+class Reciprocal(Instruction, opcode=0x3B, engine="pool", mnemonic="reciprocal"):
+    """result[P, *N] = 1 / source[P, *N]."""
+
+    result: Tile = writes()
+    source: Tile = reads()
+
+    def check(self, device: Device) -> None:
+        need_same_shape("reciprocal", self.result, self.source)
+
+    def compute(self, *sources: Array) -> Array:
+        return np.float32(1) / sources[0]
+
+    def cost(self, device: Device) -> Cost:
+        factor, tiles = device.reciprocal_cycles, (self.result, self.source)
+        return Cost(
+            elementwise_cycles(device, self.result.free_elems, *tiles, factor=factor), device.instruction_latency_cycles
+        )
 
 
 class TensorReduce(Instruction, opcode=0x33, engine="pool", mnemonic="tensor_reduce"):

@@ -96,5 +96,7 @@ def record(neff: Neff) -> Recording:
 
 def written_bytes(recording: Recording) -> list[int]:
     """What each static instruction writes at a time."""
-    tiles = [instruction.destination for instruction in recording.dynamic.statics]
-    return [prod(tile.shape) * size_bytes(tile.dtype) for tile in tiles]
+    return [
+        sum(prod(tile.shape) * size_bytes(tile.dtype) for _, tile in instruction.destinations)
+        for instruction in recording.dynamic.statics
+    ]

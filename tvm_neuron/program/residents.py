@@ -21,8 +21,7 @@ def check_residents(prologue: Program, program: Program) -> None:
         ProgramError: the prologue writes something else, or the program writes where the prologue did.
     """
     for _, instruction in prologue.instructions():
-        written = instruction.destination
-        if not isinstance(written, Tile) or written.space != "sbuf":
+        if any(not isinstance(tile, Tile) or tile.space != "sbuf" for _, tile in instruction.destinations):
             raise ProgramError(f"{who(prologue, instruction)}: a prologue writes SBUF only, since nothing else stays")
     kept = resident_bytes(prologue)
     for instruction, span in _written(program):
@@ -36,7 +35,7 @@ def check_residents(prologue: Program, program: Program) -> None:
 def _written(program: Program) -> Iterator[tuple[Instruction, range]]:
     """Every instruction that writes SBUF, and the bytes of a partition from the first to the last of them."""
     for counts, instruction in program.instructions():
-        tile = instruction.destination
-        if isinstance(tile, Tile) and tile.space == "sbuf":
-            low, high = tile.offset.span(counts)
-            yield instruction, range(low, high + tile.extent_bytes)
+        for _, tile in instruction.destinations:
+            if isinstance(tile, Tile) and tile.space == "sbuf":
+                low, high = tile.offset.span(counts)
+                yield instruction, range(low, high + tile.extent_bytes)

@@ -40,9 +40,10 @@ def _pairs(dynamic: Dynamic, rows: Rows) -> Iterator[tuple[Rows, Rows]]:
 
 
 def _reads_result(dynamic: Dynamic, before: Rows, after: Rows) -> Flags | bool:
-    written = dynamic.statics[dynamic.number[before[0]]].destination
     found: Flags | bool = False
-    if isinstance(written, Tile):
+    for _, written in dynamic.statics[dynamic.number[before[0]]].destinations:
+        if not isinstance(written, Tile):
+            continue
         for _, kind, tile in dynamic.statics[dynamic.number[after[0]]].tiles():
             if kind.role == "reads" and isinstance(tile, Tile) and tile.space == written.space:
                 gap = _gap(dynamic, written.offset, tile.offset, before, after)

@@ -44,7 +44,7 @@ class Bound:
             old = None if self.is_fresh else self._old(values)
             result = instruction.accumulate(old, self.summed, *_every_turn(sources, self.summed, self.axes))
         else:
-            result = instruction.compute(*sources)
+            result = instruction.compute_for(statement.written, *sources)
         if self.target is None:
             values[statement.tile] = _kept(rounded(result, statement.target.dtype), statement, sources)
         elif isinstance(result, Deferred):

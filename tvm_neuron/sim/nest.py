@@ -14,7 +14,7 @@ from tvm_neuron.sim.access import Access
 from tvm_neuron.sim.execute import Bound, look
 from tvm_neuron.sim.legal import settle
 from tvm_neuron.sim.memory import Memory
-from tvm_neuron.sim.statement import AnyTile, Axis, Statement, make_statement
+from tvm_neuron.sim.statement import AnyTile, Axis, Statement, make_statements
 
 # Arrays of one piece of a nest. Small enough to stay near the host's cache, large enough for its matrix products.
 _PIECE_BYTES = 8 << 20
@@ -85,7 +85,7 @@ def _collect(
             axis = Axis((*key, number), len(counts), node.count)
             yield from _collect(node.body, (*counts, node.count), (*axes, axis), axis.key, pitch_bytes)
         else:
-            yield make_statement(node, axes, counts, pitch_bytes)
+            yield from make_statements(node, axes, counts, pitch_bytes)
 
 
 def _piece(nest: Nest, depth: int) -> int:

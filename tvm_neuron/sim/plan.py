@@ -3,7 +3,7 @@
 from tvm_neuron.program import Loop, Node
 from tvm_neuron.sim.action import Action, Leaf, Repeat
 from tvm_neuron.sim.nest import make_nest
-from tvm_neuron.sim.statement import make_statement
+from tvm_neuron.sim.statement import make_statements
 from tvm_neuron.sim.stored import settle_stored
 
 
@@ -18,7 +18,7 @@ def _plan(body: tuple[Node, ...], counts: tuple[int, ...], pitch_bytes: dict[str
     actions: list[Action] = []
     for node in body:
         if not isinstance(node, Loop):
-            actions.append(Leaf(make_statement(node, (), counts, pitch_bytes)))
+            actions += [Leaf(statement) for statement in make_statements(node, (), counts, pitch_bytes)]
             continue
         nest = make_nest(node, counts, pitch_bytes) if whole else "one instruction at a time"
         if isinstance(nest, str):

@@ -1,4 +1,4 @@
-"""Statement: one instruction inside the loops that are run at once, with its operands resolved to memory."""
+"""Statement: what an instruction writes to one tile, inside the loops that are run at once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -36,6 +36,7 @@ class Statement:
     """`axes` are the loops of the nest around it, outermost first, `counts` those of all loops around it."""
 
     instruction: Instruction
+    written: str  # the operand of it that this is for
     axes: tuple[Axis, ...]
     counts: tuple[int, ...]
     operands: list[Operand]
@@ -60,10 +61,22 @@ class Statement:
         return self._is_apart
 
 
-def make_statement(
+def make_statements(
     instruction: Instruction, axes: tuple[Axis, ...], counts: Sequence[int], pitch_bytes: dict[str, int]
+) -> list[Statement]:
+    """Resolves the operands of `instruction`, which stands in loops that run `counts` times: a statement for each tile
+    that it writes, the first of them last, for only that one may lie where a source does.
+    """
+    return [_statement(instruction, name, axes, counts, pitch_bytes) for name, _ in instruction.destinations[::-1]]
+
+
+def _statement(
+    instruction: Instruction,
+    written: str,
+    axes: tuple[Axis, ...],
+    counts: Sequence[int],
+    pitch_bytes: dict[str, int],
 ) -> Statement:
-    """Resolves the operands of `instruction`, which stands in loops that run `counts` times."""
 
     def resolve(tile: AnyTile) -> Access:
         return make_access(tile, counts, pitch_bytes[tile.space] if isinstance(tile, Tile) else 0)
@@ -78,12 +91,13 @@ def make_statement(
             operands.append(Operand(tile=value, access=resolve(value), is_scalar=True) if is_tile else Operand(value))
         elif isinstance(kind, TileKind) and kind.role == "reads":
             operands.append(Operand(tile=value, access=resolve(value)))
-        elif isinstance(kind, TileKind):
+        elif name == written and isinstance(kind, TileKind):
             target = value
             is_update = kind.role == "updates"
             first = getattr(instruction, kind.unless) if is_update else ()
-    assert target is not None  # every instruction writes one tile
-    statement = Statement(instruction, axes, tuple(counts), operands, target, resolve(target), is_update, first)
+    assert target is not None
+    at = resolve(target)
+    statement = Statement(instruction, written, axes, tuple(counts), operands, target, at, is_update, first)
     statement.raw = is_update or instruction.takes_bits
     statement.lead = axes
     return statement

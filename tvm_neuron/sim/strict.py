@@ -13,7 +13,7 @@ from tvm_neuron.program import Program
 from tvm_neuron.program.dynamic import expand, who
 from tvm_neuron.sim.execute import execute
 from tvm_neuron.sim.memory import Memory
-from tvm_neuron.sim.statement import make_statement
+from tvm_neuron.sim.statement import make_statements
 
 _COMPUTE = tuple(code for code, queue in enumerate(QUEUES) if not queue.startswith("dma"))
 
@@ -27,7 +27,7 @@ class Streams:
         self.memory = memory
         self.statics = dynamic.statics
         self.statements = [
-            make_statement(instruction, (), counts, memory.pitch_bytes)
+            make_statements(instruction, (), counts, memory.pitch_bytes)
             for instruction, counts in zip(dynamic.statics, dynamic.counts, strict=True)
         ]
         self.number = dynamic.number.tolist()
@@ -57,7 +57,8 @@ class Streams:
     def run_one(self, queue: int) -> None:
         """Runs the queue's next instruction."""
         row = self.streams[queue][self.done[queue]]
-        execute(self.statements[self.number[row]], self.memory, self.index[row])
+        for statement in self.statements[self.number[row]]:
+            execute(statement, self.memory, self.index[row])
         self.done[queue] += 1
 
     def name_next(self, queue: int) -> str:
