@@ -27,6 +27,7 @@ class Case:
     tolerance: float = FLOAT32
     words: tuple[tuple[str, Any], ...] = ()
     grid: tuple[int, ...] = ()
+    is_bare: bool = False  # the sample leaves it to the caller to make a kernel of the function
 
 
 def normal(*shape: int, dtype: Any = np.float32) -> Callable[[np.random.Generator], Array]:
@@ -142,7 +143,8 @@ CASES = (
     *(_attention(version) for version in
       ("v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v8a", "v9", "v10", "v11")),
     Case(SAMPLES, "contributed matmul", "contributed/matmul.py", "matmul",
-         each(uniform(1024, 1024, dtype=np.float16), uniform(1024, 2048, dtype=np.float16)), product, CHAIN16),
+         each(uniform(1024, 1024, dtype=np.float16), uniform(1024, 2048, dtype=np.float16)), product, CHAIN16,
+         is_bare=True),
     Case(SAMPLES, "maxpooling", "contributed/maxpooling.py", "max_pooling_2d_stride_1",
          each(uniform(448, 448), 3), largest, 0.0),
     Case(SAMPLES, "interpolate_bilinear", "contributed/interpolate_bilinear_fwd.py", "interpolate_bilinear_2x_fwd",

@@ -25,6 +25,7 @@ import tvm_neuron.nki as nki
 from benchmarks.nki_cases import CASES, FLOAT32, NKIBENCH, Case
 from tvm_neuron.errors import NeuronError
 
+STUBS = ("torch", "torch.nn", "torch.nn.functional", "torch_xla", "torch_xla.core", "torch_xla.core.xla_model")
 _ROW = "{:22} {:42} {:6} {:>9} {:>11} {:>11} {:>6} {:>8} {:>7}  {}"
 
 
@@ -81,6 +82,7 @@ def run_case(folder: Path, case: Case) -> Found:
 
     def call() -> Any:
         function = getattr(load(find(folder, case.file)), case.function)
+        function = nki.jit(function) if case.is_bare else function
         return (function[case.grid] if case.grid else function)(*arguments, **dict(case.words))
 
     return _run(case.corpus, case.name, call, lambda found: off(found, case.reference(*wide)), case.tolerance)
@@ -88,7 +90,7 @@ def run_case(folder: Path, case: Case) -> Found:
 
 def run_nkibench(folder: Path, kernel: Path, measured: dict[str, float]) -> Found:
     """Runs a kernel of NKIBench against the reference beside it."""
-    reference = load(next(folder.rglob(f"NKIBench/reference/{kernel.stem}_numpy_*.py")))
+    reference = load(next(folder.rglob(f"NKIBench/reference/{kernel.stem.removesuffix('_0')}_numpy_*.py")))
     np.random.seed(0)
     inputs = reference.get_inputs()
 
@@ -147,7 +149,7 @@ def main() -> None:
         with options.measured.open() as file:
             measured = {row["case"]: float(row["ms"]) for row in csv.DictReader(file)}
     if importlib.util.find_spec("torch") is None:  # some samples import it, only to check themselves
-        sys.modules |= {name: ModuleType(name) for name in ("torch", "torch.nn", "torch.nn.functional")}
+        sys.modules |= {name: ModuleType(name) for name in STUBS}
     print(_ROW.format("corpus", "kernel", "right", "error", "modelled us", "measured us", "ratio", "instr.", "s", ""))
     right, total, ratios = Counter[str](), Counter[str](), []
     start = time.perf_counter()

@@ -41,7 +41,7 @@ def assemble(trace: Trace, outputs: set[int]) -> Assembled:
     table = {tensor.number: index for index, tensor in enumerate(used)}
     names = {tensor.number: tensor.name or f"{tensor.kind}{tensor.number}" for tensor in used}
     tensors = tuple(DramTensor(names[t.number], _kind(t, outputs), trace.shapes[t.number], t.dtype) for t in used)
-    body = tuple(_located(record, offsets, table, origins[record.at]) for record in records)
+    body = tuple(_located(trace, record, offsets, table, origins[record.at]) for record in records)
     program = Program(tensors, tuple(Origin(at, "kernel") for at in origins), body)
     weights = {
         names[number]: values.astype(DTYPES[trace.tensors[number].dtype]) for number, values in trace.constants.items()
@@ -64,13 +64,17 @@ def _offsets(trace: Trace, records: list[Record]) -> dict[Place, int]:
         ("sbuf", _ALIGN_BYTES, device.sbuf_bytes_per_partition),
         ("psum", device.psum_bank_bytes, device.psum_bytes_per_partition),
     ):
-        buffers = []
+        buffers, fixed = list[Buffer](), 0  # what the kernel places has the memory up to its end to itself
         for place, (first, last) in lives.items():
             tensor = trace.tensors[place[0]]
-            if tensor.memory == memory:
-                size = -(-tensor.elems * size_bytes(tensor.dtype) // unit) * unit
+            size = -(-tensor.elems * size_bytes(tensor.dtype) // unit) * unit
+            if tensor.memory == memory and tensor.addresses:
+                offsets[place] = tensor.addresses[place[1]][1]
+                fixed = max(fixed, -(-(offsets[place] + size) // unit) * unit)
+            elif tensor.memory == memory:
                 buffers.append(Buffer(place, size, first, last))
-        offsets |= _placed(trace, buffers, capacity, memory, len(records))
+        found = _placed(trace, buffers, capacity - fixed, memory, len(records))
+        offsets |= {place: fixed + byte for place, byte in found.items()}
     return offsets
 
 
@@ -78,7 +82,7 @@ def _placed(trace: Trace, buffers: list[Buffer], capacity: int, memory: str, ste
     """Offsets that leave what was used last alone for as many steps as there is room for: nothing waits for it then."""
     slack = steps
     while True:
-        longer = [replace(buffer, last=buffer.last + slack) for buffer in buffers]
+        longer = [replace(buffer, last=min(buffer.last + slack, steps)) for buffer in buffers]
         if not slack or peak_bytes(longer) <= capacity:
             found, failed = place_buffers(longer, capacity)
             if failed is None:
@@ -99,7 +103,9 @@ def _too_much(trace: Trace, buffers: list[Buffer], failed: Buffer, capacity: int
     )
 
 
-def _located(record: Record, offsets: dict[Place, int], table: dict[int, int], origin: int) -> Instruction:
+def _located(
+    trace: Trace, record: Record, offsets: dict[Place, int], table: dict[int, int], origin: int
+) -> Instruction:
     """The instruction with the addresses of its tiles."""
     changes: dict[str, Any] = {"origin": origin}
     for name, _, tile in record.instruction.tiles():
@@ -107,5 +113,8 @@ def _located(record: Record, offsets: dict[Place, int], table: dict[int, int], o
             changes[name] = replace(tile, tensor=table[tile.tensor])
         else:
             assert isinstance(tile, Tile)
-            changes[name] = replace(tile, offset=tile.offset.plus(offsets[record.places[name]]))
+            place = record.places[name]
+            addresses = trace.tensors[place[0]].addresses
+            partition = tile.partition.plus(addresses[place[1]][0]) if addresses else tile.partition
+            changes[name] = replace(tile, offset=tile.offset.plus(offsets[place]), partition=partition)
     return record.instruction.replace(**changes)

@@ -37,6 +37,7 @@ def get_nc_version() -> nc_version:
 
 INSTRUCTIONS: dict[str, Callable[..., Result]] = {
     "activation": calls.activation,
+    "activation_reduce": calls.activation_reduce,
     "dma_copy": calls.dma_copy,
     "nc_matmul": calls.nc_matmul,
     "nc_transpose": calls.nc_transpose,
@@ -45,7 +46,9 @@ INSTRUCTIONS: dict[str, Callable[..., Result]] = {
     "tensor_copy": calls.tensor_copy,
     "tensor_reduce": calls.tensor_reduce,
     "tensor_scalar": calls.tensor_scalar,
+    "tensor_scalar_reduce": calls.tensor_scalar_reduce,
     "tensor_tensor": calls.tensor_tensor,
+    "tensor_tensor_scan": calls.tensor_tensor_scan,
 }
 
 
@@ -100,6 +103,7 @@ def namespace(returns: bool) -> dict[str, Any]:
     if returns:
         names["dma_copy"] = _dma_copy
     names["engine"] = SimpleNamespace(**{name.removesuffix("_engine"): value for name, value in ENGINES.items()})
+    names["reduce_cmd"] = SimpleNamespace(**{name: name for name in ("idle", "reset", "reduce", "reset_reduce")})
     return names | ENGINES | {"get_nc_version": get_nc_version, "nc_version": nc_version}
 
 

@@ -13,6 +13,7 @@ from tvm_neuron.nki.dtypes import dtype_name
 from tvm_neuron.nki.index import Mgrid, arange
 from tvm_neuron.nki.loops import affine_range, sequential_range, static_range
 from tvm_neuron.nki.operators import ACTIVATION
+from tvm_neuron.nki.placing import Placed
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.tile import tile_of
 from tvm_neuron.nki.trace import current
@@ -76,13 +77,18 @@ def ndarray(shape: Any, dtype: Any, *, buffer: Any = None, name: str = "", **_: 
     trace, memory = current(), buffer or "sbuf"
     given = (shape,) if isinstance(shape, int) else tuple(shape)
     sizes = tuple(int(count) for count in given)
+    axis = next((at for at, count in enumerate(given) if isinstance(count, par_dim)), 0)
+    if isinstance(memory, Placed):
+        made = trace.tensor(sizes, dtype_name(dtype), memory.memory, name, axis)
+        size = made.tensor.elems * made.dtype.itemsize
+        made.tensor.addresses = [memory.address(at, sizes[axis], size) for at in np.ndindex(*sizes[:axis])]
+        return made
     if memory not in (sbuf, psum, hbm, private_hbm, shared_hbm):
         raise wrong(f"buffer={buffer!r}; it is one of nl.sbuf, nl.psum, nl.hbm, nl.private_hbm and nl.shared_hbm")
     if memory == shared_hbm:
         return trace.share(sizes, dtype_name(dtype), name)
     if memory in (hbm, private_hbm):
         return trace.tensor(sizes, dtype_name(dtype), "hbm", name)
-    axis = next((at for at, count in enumerate(given) if isinstance(count, par_dim)), 0)
     return trace.tensor(sizes, dtype_name(dtype), memory, name, axis)
 
 
@@ -144,14 +150,14 @@ def copy(src: View, *, mask: Any = None, dtype: Any = None, **_: Any) -> View:
     return tile_of(calls.tensor_copy(src), mask, dtype)
 
 
-def static_cast(value: Any, dtype: Any, *, mask: Any = None) -> Any:
+def static_cast(value: Any, dtype: Any, *, mask: Any = None, **_: Any) -> Any:
     """A tile, or an array of the host's, in another dtype."""
     return (
         tile_of(calls.tensor_copy(value), mask, dtype) if isinstance(value, View) else np.asarray(value).astype(dtype)
     )
 
 
-def expand_dims(data: View, axis: int) -> View:
+def expand_dims(data: View, axis: int, **_: Any) -> View:
     """With one more axis, of size 1."""
     return data.expand_dims(axis)
 
@@ -171,22 +177,24 @@ def transpose(x: View, *, dtype: Any = None, mask: Any = None, **_: Any) -> View
     return tile_of(calls.nc_transpose(calls.in_sbuf(x)), mask, dtype)
 
 
-def where(condition: View, x: Any, y: Any, *, dtype: Any = None, mask: Any = None) -> View:
+def where(condition: View, x: Any, y: Any, *, dtype: Any = None, mask: Any = None, **_: Any) -> View:
     """x where the condition holds, else y."""
     return tile_of(calls.select(condition, x, y), mask, dtype)
 
 
-def loop_reduce(x: View, op: Any, loop_indices: Sequence[Any], *, dtype: Any = None, mask: Any = None) -> View:
+def loop_reduce(
+    x: View, op: Any, loop_indices: Sequence[Any], *, dtype: Any = None, mask: Any = None, **_: Any
+) -> View:
     """x in the first iteration of all loops, later the target op x."""
     return tile_of(calls.loop_reduce(x, op, loop_indices), mask, dtype)
 
 
-def negative(x: View, *, dtype: Any = None, mask: Any = None) -> View:
+def negative(x: View, *, dtype: Any = None, mask: Any = None, **_: Any) -> View:
     """-x."""
     return tile_of(calls.binary("multiply", x, -1.0), mask, dtype)
 
 
-def mean(x: View, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False) -> View:
+def mean(x: View, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False, **_: Any) -> View:
     """The mean over free axes."""
     axes = axis if isinstance(axis, Sequence) else (axis,)
     total = tile_of(calls.tensor_reduce("add", x, axis, keepdims=keepdims), mask, "float32")

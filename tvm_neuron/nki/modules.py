@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tvm_neuron.nki import isa, language, launch
+from tvm_neuron.nki import isa, language, launch, placing
 from tvm_neuron.nki.kernel import jit
 
 
@@ -26,6 +26,16 @@ class _Typing:
         return self
 
 
+class _Advice:
+    """Advice to the vendor's compiler as a context, or as one of a loop's `directives`."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
 def _passed(function: Any = None, *_: Any, **__: Any) -> Any:
     """A decorator that advises the vendor's compiler: the function itself."""
     return function if callable(function) else _passed
@@ -33,7 +43,7 @@ def _passed(function: Any = None, *_: Any, **__: Any) -> Any:
 
 _TYPING = {name: _Typing(name) for name in ("tensor", "mutable_tensor", "mutable", "scalar")}
 _ADVICE = ("enable_stack_allocator", "skip_middle_end_transformations", "force_auto_alloc", "multi_buffer")
-_COMPILER = dict.fromkeys(_ADVICE, _passed)
+_COMPILER = dict.fromkeys(_ADVICE, _passed) | {"sbuf": placing.sbuf, "psum": placing.psum, "no_reorder": _Advice}
 _LAUNCH = {
     "jit": jit, "baremetal": launch.baremetal, "benchmark": launch.benchmark, "profile": launch.profile,
     "simulate_kernel": launch.simulate_kernel, "simulate": launch.simulate, "trace": launch.trace,
@@ -59,6 +69,8 @@ MODULES: dict[str, dict[str, Any]] = {
     },
     "neuronxcc.nki.typing": _TYPING,
     "neuronxcc.nki.compiler": _COMPILER,
+    "neuronxcc.nki.compiler.sbuf": vars(placing.sbuf),
+    "neuronxcc.nki.compiler.psum": vars(placing.psum),
     "neuronxcc.starfish": {},
     "neuronxcc.starfish.support": {},
     "neuronxcc.starfish.support.util": {"allclose": _allclose},

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tvm_neuron.isa.functions import REDUCE_NAMES
 from tvm_neuron.nki.source import wrong
 
 # By the name of the function that is passed as `op=`.
@@ -22,6 +23,7 @@ ACTIVATION = {
     "sigmoid": "sigmoid", "tanh": "tanh", "sin": "sin", "arctan": "arctan", "erf": "erf", "gelu": "gelu",
     "gelu_apprx_tanh": "gelu_tanh", "silu": "silu", "softplus": "softplus", "mish": "mish",
 }  # fmt: skip
+REDUCTIONS = {name: op for name, op in ALU.items() if op in REDUCE_NAMES}
 COMMUTATIVE = ("add", "multiply", "max", "min", "is_equal", "not_equal")
 
 

@@ -182,11 +182,13 @@ class Trace:
         views: dict[str, View],
         mask: Mask | None = None,
         kept: int = 0,
+        total: View | None = None,
         **fixed: Any,
     ) -> None:
         """Instructions for views of one shape, cut by `mask`; `fixed` are further operands, views [P, 1] among them.
 
-        The first view is written.
+        The first view is written, and `total`, a view [P, 1]. Raises KernelError where that would take several
+        instructions.
         """
         bounds = mask.bounds() if mask is not None else {}
         if any(low >= high for low, high in bounds.values()):
@@ -203,12 +205,17 @@ class Trace:
         }
         for view in (*wide[1:], *columns.values()):
             self._check_written(view)
+        if total is not None:
+            columns["total"] = total.padded(2).narrow({-2: bounds[-rank]} if -rank in bounds else {})
+            self.written.add((total.tensor.number, total.start[0]))
         wide[1:] = [self._on_every_partition(view, wide[0]) for view in wide[1:]]
         scalars = {name: tile_on_chip(view) for name, view in columns.items()}
         for part in _by_block(wide):
             ends = {**dict(zip(names, part, strict=True)), **columns}
             places = {n: (view.tensor.number, view.start[0]) for n, view in ends.items() if view.tensor.memory != "hbm"}
-            for tiles in boxes(part, kept):
+            for number, tiles in enumerate(boxes(part, kept)):
+                if number and total is not None:
+                    raise wrong(f"{part[0]} takes several instructions, of which each would reduce its part", self._at)
                 operands = fixed | dict(zip(names, tiles, strict=True)) | scalars
                 self.groups[-1].append(Record(build(**operands), places, self._at))
             self.written.add((part[0].tensor.number, part[0].start[0]))
@@ -311,9 +318,9 @@ def _by_block(views: list[View]) -> Iterator[list[View]]:
     """The views, unrolled along axes that go from one logical tile to the next."""
     for axis in range(views[0].ndim):
         count = views[0].shape[axis]
-        if count > 1 and any(view.axes[axis][0][0] for view in views):
+        if any(view.axes[axis][0][0] for view in views):
             for at in range(count):
-                yield from _by_block([view.narrow({axis - view.ndim: (at, at + 1)}) for view in views])
+                yield from _by_block([view[(slice(None),) * axis + (at,)] for view in views])
             return
     yield views
 

@@ -33,6 +33,7 @@ class Tensor:
     made: str = field(default_factory=place)
     is_zero: set[int] = field(default_factory=set)  # blocks of PSUM that are to hold zeros, but do not yet
     begun: set[Any] = field(default_factory=set)  # places in PSUM onto which products are added
+    addresses: list[tuple[int, int]] = field(default_factory=list)  # (partition, byte) of blocks that the kernel places
 
 
 def shifted(start: Vector, step: Vector, by: int) -> Vector:

@@ -1,0 +1,84 @@
+"""Calls of which the operands decide the instruction: `x + y`, `where`, `loop_reduce`."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from tvm_neuron.isa import (
+    Select,
+)
+from tvm_neuron.nki.calls.operands import elementwise, on_chip
+from tvm_neuron.nki.calls.pointwise import activation, memset, tensor_copy, tensor_scalar, tensor_tensor
+from tvm_neuron.nki.dtypes import of_number, promoted
+from tvm_neuron.nki.index import Mask
+from tvm_neuron.nki.operators import ALU, named
+from tvm_neuron.nki.source import wrong
+from tvm_neuron.nki.trace import Result, current
+from tvm_neuron.nki.view import View
+
+COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+
+
+def binary(name: str, x: Any, y: Any) -> Result:
+    """x op y of two tiles, or of a tile and a number: the instruction that fits."""
+    if not isinstance(x, View) and not isinstance(y, View):
+        raise wrong(f"{name} of two numbers; one operand is a tile")
+    dtype = _dtype_of(x, y) if name not in COMPARISONS else "bool"
+    if not isinstance(x, View) or not isinstance(y, View):
+        data, number, is_reversed = (y, x, True) if isinstance(y, View) else (x, y, False)
+        found = tensor_scalar(data, name, number, is_reversed)
+    elif _is_column(y, x) or _is_column(x, y):
+        data, column, is_reversed = (x, y, False) if _is_column(y, x) else (y, x, True)
+        found = tensor_scalar(data, name, column, is_reversed)
+    else:
+        on_chip(name, x, y)
+        if x.tensor.memory == y.tensor.memory == "psum":
+            y = current().hold(tensor_copy(y))
+            current().settle()
+        found = tensor_tensor(x, y, name)
+    return Result(found.shape, dtype, found.memory, found.write)
+
+
+def _is_column(small: View, large: View) -> bool:
+    column = small.padded(large.ndim).shape
+    return column[:1] == large.shape[:1] and prod(column[1:]) == 1 < prod(large.shape[1:])
+
+
+def _dtype_of(x: Any, y: Any) -> str:
+    if isinstance(x, View) and isinstance(y, View):
+        return promoted(x.tensor.dtype, y.tensor.dtype)
+    return of_number(y, x.tensor.dtype) if isinstance(x, View) else of_number(x, y.tensor.dtype)
+
+
+def unary(name: str, x: Any) -> Result:
+    """A function of each element, on the Scalar engine."""
+    return activation(name, x)
+
+
+def select(condition: Any, x: Any, y: Any) -> Result:
+    """x where condition is not 0, else y."""
+    on_chip("where", condition)
+    held = [each if isinstance(each, View) else _filled(condition, each) for each in (x, y)]
+    views = {"predicate": condition, "on_true": held[0], "on_false": held[1]}
+    return elementwise(Select, views, promoted(held[0].tensor.dtype, held[1].tensor.dtype))
+
+
+def _filled(like: View, value: Any) -> View:
+    found = current().hold(memset(like.shape, value, "float32"))
+    current().settle()
+    return found
+
+
+def loop_reduce(x: Any, op: Any, loop_indices: Sequence[Any]) -> Result:
+    """x where all loops are in their first iteration, later dst op x."""
+    on_chip("loop_reduce", x)
+    is_first = all(int(index) == getattr(index, "first", 0) for index in loop_indices)
+    name = named(op, ALU, "loop_reduce")
+
+    def write(target: View, mask: Mask | None) -> None:
+        if is_first:
+            tensor_copy(x).write(target, mask)
+        else:
+            tensor_tensor(target.fitted(x.shape), x, name).write(target, mask)
+
+    return Result(x.shape, x.tensor.dtype, "sbuf", write)

@@ -1,0 +1,46 @@
+"""What calls ask of their operands, and the form that most of them have."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from tvm_neuron.nki.index import Mask
+from tvm_neuron.nki.source import wrong
+from tvm_neuron.nki.trace import Result, current
+from tvm_neuron.nki.view import View
+
+
+def on_chip(what: str, *views: Any) -> None:
+    """Refuses operands that an engine does not reach."""
+    for view in views:
+        if not isinstance(view, View):
+            raise wrong(f"{what} takes tiles, not {type(view).__name__}")
+        if view.tensor.memory == "hbm":
+            raise wrong(f"{what} of {view}, which lies in device memory; engines read SBUF and PSUM: load it first")
+
+
+def common_shape(views: Sequence[View]) -> tuple[int, ...]:
+    """The shape that the views broadcast to."""
+    rank = max(view.ndim for view in views)
+    shapes = [view.padded(rank).shape for view in views]
+    return tuple(max(counts) for counts in zip(*shapes, strict=True))
+
+
+def elementwise(build: Any, views: dict[str, View], dtype: str, **fixed: Any) -> Result:
+    """An instruction that treats each element alike."""
+    shape = common_shape(list(views.values()))
+
+    def write(target: View, mask: Mask | None) -> None:
+        current().emit(build, {"result": target.fitted(shape), **views}, mask, **fixed)
+
+    return Result(shape, dtype, "sbuf", write)
+
+
+def scalar(value: Any) -> Any:
+    """A number, or a view [P, 1]."""
+    if not isinstance(value, View):
+        return float(value)
+    on_chip("a scalar operand", value)
+    if prod(value.shape[1:]) != 1:
+        raise wrong(f"{value} as a scalar operand; one is a number or [P, 1]")
+    return value

@@ -1,0 +1,166 @@
+"""Calls that treat each element alike: arithmetic, functions, copies, constants; and the scan."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tvm_neuron.isa import (
+    Activation,
+    ActivationReduce,
+    ActTensorScalar,
+    Memset,
+    Reciprocal,
+    ScalarTensorTensor,
+    TensorCopy,
+    TensorScalar,
+    TensorScalarReduce,
+    TensorTensor,
+    TensorTensorBits,
+    TensorTensorScan,
+)
+from tvm_neuron.nki.calls.operands import elementwise, on_chip, scalar
+from tvm_neuron.nki.dtypes import dtype_name, promoted
+from tvm_neuron.nki.index import Mask
+from tvm_neuron.nki.operators import ACTIVATION, ALU, BITS, COMMUTATIVE, REDUCTIONS, named
+from tvm_neuron.nki.source import wrong
+from tvm_neuron.nki.trace import Result, current
+from tvm_neuron.nki.view import View
+
+
+def tensor_tensor(data1: Any, data2: Any, op: Any, engine: Any = None) -> Result:
+    """data1 op data2, elementwise; not both in PSUM."""
+    on_chip("tensor_tensor", data1, data2)
+    if data1.tensor.memory == data2.tensor.memory == "psum":
+        raise wrong(f"tensor_tensor of {data1} and {data2}, both in PSUM; it reads one port: copy one to SBUF first")
+    dtype = promoted(data1.tensor.dtype, data2.tensor.dtype)
+    views = {"left": data1, "right": data2}
+    if getattr(op, "__name__", op) in BITS:
+        return elementwise(TensorTensorBits, views, dtype, op=named(op, BITS, "tensor_tensor"))
+    return elementwise(TensorTensor, views, dtype, op=named(op, ALU, "tensor_tensor"))
+
+
+def tensor_scalar(
+    data: Any,
+    op0: Any,
+    operand0: Any,
+    reverse0: bool = False,
+    op1: Any = None,
+    operand1: Any = None,
+    reverse1: bool = False,
+    engine: Any = None,
+) -> Result:
+    """(data op0 operand0) op1 operand1, operands numbers or [P, 1]; of numbers alone on Scalar by default."""
+    on_chip("tensor_scalar", data)
+    are_numbers = not isinstance(operand0, View) and not isinstance(operand1, View)
+    is_scalar = engine == "scalar" or (engine in (None, "unknown") and are_numbers)
+    return elementwise(
+        ActTensorScalar if is_scalar else TensorScalar,
+        {"source": data},
+        data.tensor.dtype,
+        scalar0=scalar(operand0),
+        scalar1=scalar(operand1 if op1 is not None else 0.0),
+        op0=named(op0, ALU, "tensor_scalar"),
+        op1="bypass" if op1 is None else named(op1, ALU, "tensor_scalar"),
+        reverse=int(bool(reverse0)) | int(bool(reverse1)) << 1,
+    )
+
+
+def scalar_tensor_tensor(
+    data: Any, op0: Any, operand0: Any, op1: Any, operand1: Any, reverse0: bool = False, reverse1: bool = False
+) -> Result:
+    """(data op0 operand0) op1 operand1, the first operand a number or [P, 1], the second a tile."""
+    on_chip("scalar_tensor_tensor", data, operand1)
+    name0, name1 = named(op0, ALU, "scalar_tensor_tensor"), named(op1, ALU, "scalar_tensor_tensor")
+    if (reverse0 and name0 not in COMMUTATIVE) or (reverse1 and name1 not in COMMUTATIVE):
+        raise wrong("scalar_tensor_tensor with reversed operands of an operator that does not commute: split it")
+    dtype = promoted(data.tensor.dtype, operand1.tensor.dtype)
+    views = {"left": data, "right": operand1}
+    return elementwise(ScalarTensorTensor, views, dtype, scalar0=scalar(operand0), op0=name0, op1=name1)
+
+
+def activation(
+    op: Any,
+    data: Any,
+    bias: Any = None,
+    scale: Any = 1.0,
+    reduce_op: Any = None,
+    reduce_res: Any = None,
+    reduce_cmd: Any = "reset_reduce",
+) -> Result:
+    """op(data * scale + bias), scale a number or [P, 1], bias [P, 1]; its sum goes to `reduce_res` if that is given."""
+    on_chip("activation", data)
+    words: dict[str, Any] = {"scale": scalar(scale), "bias": scalar(0.0 if bias is None else bias)}
+    words["function"] = named(op, ACTIVATION, "activation")
+    if reduce_res is None:
+        return elementwise(Activation, {"source": data}, data.tensor.dtype, **words)
+    if reduce_cmd != "reset_reduce" or named(reduce_op, ALU, "activation") != "add":
+        raise wrong(
+            f"activation with reduce_cmd={reduce_cmd}, reduce_op={reduce_op}; the model has reset_reduce and add"
+        )
+    on_chip("reduce_res", reduce_res)
+    return elementwise(ActivationReduce, {"source": data}, data.tensor.dtype, total=reduce_res, **words)
+
+
+def activation_reduce(
+    op: Any, data: Any, reduce_op: Any = "add", reduce_res: Any = None, bias: Any = None, scale: Any = 1.0
+) -> Result:
+    """op(data * scale + bias), and its sum to `reduce_res` [P, 1]."""
+    return activation(op, data, bias, scale, reduce_op, reduce_res)
+
+
+def tensor_scalar_reduce(
+    data: Any, op0: Any, operand0: Any, reduce_op: Any, reduce_res: Any, reverse0: bool = False
+) -> Result:
+    """data op0 operand0, and its reduction over all free axes to `reduce_res` [P, 1]."""
+    on_chip("tensor_scalar_reduce", data, reduce_res)
+    return elementwise(
+        TensorScalarReduce,
+        {"source": data},
+        data.tensor.dtype,
+        total=reduce_res,
+        scalar0=scalar(operand0),
+        op0=named(op0, ALU, "tensor_scalar_reduce"),
+        op1=named(reduce_op, REDUCTIONS, "tensor_scalar_reduce"),
+        reverse=int(bool(reverse0)),
+    )
+
+
+def tensor_tensor_scan(
+    data0: Any, data1: Any, initial: Any, op0: Any, op1: Any, reverse0: bool = False, reverse1: bool = False
+) -> Result:
+    """r[:, i] = (data0[:, i] op0 r[:, i - 1]) op1 data1[:, i], from `initial`, a number or [P, 1]."""
+    on_chip("tensor_tensor_scan", data0, data1)
+    if data0.ndim != 2 or data0.shape != data1.shape:
+        raise wrong(f"tensor_tensor_scan of {data0} and {data1}; both are [P, N]")
+    return elementwise(
+        TensorTensorScan,
+        {"left": data0, "right": data1},
+        promoted(data0.tensor.dtype, data1.tensor.dtype),
+        initial=scalar(initial),
+        op0=named(op0, ALU, "tensor_tensor_scan"),
+        op1=named(op1, ALU, "tensor_tensor_scan"),
+        reverse=int(bool(reverse0)) | int(bool(reverse1)) << 1,
+    )
+
+
+def tensor_copy(src: Any, engine: Any = None) -> Result:
+    """The same values; by default on the Scalar engine out of PSUM, else on Vector."""
+    on_chip("a copy", src)
+    if engine == "scalar" or (engine in (None, "unknown") and src.tensor.memory == "psum"):
+        return activation("copy", src)
+    return elementwise(TensorCopy, {"source": src}, src.tensor.dtype)
+
+
+def memset(shape: Sequence[int], value: Any, dtype: Any = "float32", engine: Any = None) -> Result:
+    """One number everywhere."""
+    wanted = tuple(int(count) for count in shape)
+
+    def write(target: View, mask: Mask | None) -> None:
+        current().emit(Memset, {"result": target.fitted(wanted)}, mask, value=float(value))
+
+    return Result(wanted, dtype_name(dtype), "sbuf", write)
+
+
+def reciprocal(data: Any) -> Result:
+    """1 / data."""
+    on_chip("reciprocal", data)
+    return elementwise(Reciprocal, {"source": data}, data.tensor.dtype)

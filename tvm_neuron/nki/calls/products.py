@@ -1,0 +1,83 @@
+"""Matrix products, transpositions, and what brings rows to all partitions."""
+
+from functools import partial
+from typing import Any
+
+from tvm_neuron.nki.calls.operands import on_chip
+from tvm_neuron.nki.calls.pointwise import tensor_copy
+from tvm_neuron.nki.index import Mask
+from tvm_neuron.nki.source import wrong
+from tvm_neuron.nki.trace import Result, current
+from tvm_neuron.nki.view import View
+
+
+def nc_matmul(
+    stationary: Any, moving: Any, is_stationary_onezero: bool = False, is_moving_onezero: bool = False,
+    is_transpose: bool = False,
+) -> Result:  # fmt: skip
+    """stationary[K, M].T @ moving[K, *N] in float32."""
+    on_chip("nc_matmul", stationary, moving)
+    if stationary.ndim != 2 or stationary.shape[0] != moving.shape[0]:
+        raise wrong(f"nc_matmul of stationary {stationary} and moving {moving}; they are [K, M] and [K, *N]")
+    for view in (stationary, moving):
+        if view.tensor.memory != "sbuf":
+            raise wrong(f"nc_matmul reads {view} in PSUM; its operands lie in SBUF: copy it first")
+    shape = (stationary.shape[1], *moving.shape[1:])
+
+    def put(is_first: bool, target: View, mask: Mask | None) -> None:
+        current().product(target.fitted(shape), stationary, moving, is_first, mask)
+
+    return Result(shape, "float32", "psum", partial(put, True), partial(put, False))
+
+
+def nc_transpose(data: Any, engine: Any = None) -> Result:
+    """[F, P] of data [P, F], on the Tensor engine."""
+    on_chip("nc_transpose", data)
+    if data.ndim != 2:
+        raise wrong(f"a transposition of {data}; it takes [P, F]")
+    if data.tensor.memory != "sbuf":
+        raise wrong(f"nc_transpose reads {data} in PSUM; the Tensor engine reads SBUF: copy it first")
+    shape = data.shape[::-1]
+
+    def write(target: View, mask: Mask | None) -> None:
+        trace = current()
+        if mask is not None and mask.bounds():
+            raise wrong("a transposition with a mask; slice its operand instead")
+        trace.transpose(target.fitted(shape), data)
+
+    return Result(shape, data.tensor.dtype, "psum", write)
+
+
+def in_sbuf(view: View) -> View:
+    """The values in SBUF."""
+    if view.tensor.memory == "sbuf":
+        return view
+    trace = current()
+    copy = tensor_copy(view)
+    found = trace.tensor(copy.shape, copy.dtype, "sbuf")
+    trace.do(copy, found)
+    return found
+
+
+def matmul(x: Any, y: Any, transpose_x: bool = False) -> Result:
+    """x @ y, x [M, K] (or [K, M] with transpose_x), y [K, N]."""
+    on_chip("matmul", x, y)
+    x, y = in_sbuf(x), in_sbuf(y)
+    if not transpose_x:
+        trace = current()
+        turned = nc_transpose(x)
+        psum = trace.tensor(turned.shape, turned.dtype, "psum")
+        trace.do(turned, psum)
+        x = in_sbuf(psum)
+    return nc_matmul(x, y)
+
+
+def broadcast_to(x: View, shape: tuple[int, ...]) -> View:
+    """x with axes of size 1 repeated; a row is brought to all partitions by the Tensor engine."""
+    trace = current()
+    trace.settle()
+    wide = x.padded(len(shape))
+    if x.tensor.memory != "hbm" and wide.shape[0] == 1 < shape[0] <= trace.device.partitions:
+        trace.start(x)
+        return trace.spread(wide, shape[0]).widened(shape)
+    return wide.widened(shape)

@@ -1,0 +1,71 @@
+"""Reductions over free axes."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from tvm_neuron.isa import (
+    TensorReduce,
+    TensorScalar,
+)
+from tvm_neuron.isa.tile import MAX_FREE_DIMS
+from tvm_neuron.nki.calls.operands import on_chip
+from tvm_neuron.nki.index import Mask
+from tvm_neuron.nki.operators import REDUCTIONS, named
+from tvm_neuron.nki.source import wrong
+from tvm_neuron.nki.trace import Result, Trace, current
+from tvm_neuron.nki.view import ZERO, View
+
+
+def tensor_reduce(op: Any, data: Any, axis: Any, negate: bool = False, keepdims: bool = False) -> Result:
+    """op over free axes of data: [P, *N] without those axes, or with size 1 for them."""
+    on_chip("tensor_reduce", data)
+    axes = {int(each) % data.ndim for each in (axis if isinstance(axis, Sequence) else (axis,))}
+    if 0 in axes and data.axes[0][0][1]:
+        raise wrong(f"tensor_reduce of {data} over axis 0, the partitions; it reduces free axes: transpose it first")
+    kept = [at for at in range(data.ndim) if at not in axes]
+    shape = tuple(data.shape[at] if at in kept else 1 for at in range(data.ndim) if keepdims or at in kept)
+    name = named(op, REDUCTIONS, "a reduction")
+
+    def write(target: View, mask: Mask | None) -> None:
+        bounds = mask.bounds() if mask is not None else {}
+        if any(low >= high for low, high in bounds.values()):
+            return
+        source = data.narrow(bounds).permuted([*kept, *sorted(axes)])
+        cut = {place - len(kept): bounds[at - data.ndim] for place, at in enumerate(kept) if at - data.ndim in bounds}
+        result = target.fitted(tuple(data.shape[at] for at in kept)).narrow(cut)
+        _reduce(current(), result, source, name, len(axes))
+        if negate:
+            current().emit(
+                TensorScalar, {"result": result, "source": result},
+                scalar0=-1.0, scalar1=0.0, op0="multiply", op1="bypass", reverse=0,
+            )  # fmt: skip
+
+    return Result(shape, data.tensor.dtype, "sbuf", write)
+
+
+def _reduce(trace: Trace, result: View, source: View, op: str, axes: int) -> None:
+    """result[P, *A] = op over the last `axes` axes of source[P, *A, *B]."""
+    last = source.axes[-axes:]
+    joined = [last[0]]
+    for step, count in last[1:]:
+        before, have = joined[-1]
+        if before == (0, 0, step[2] * count):
+            joined[-1] = step, have * count
+        else:
+            joined.append((step, count))
+    axes = len(joined)
+    source = source.like(source.start, [*source.axes[: source.ndim - len(last)], *joined])
+    wide = result.like(result.start, [*result.axes, *((ZERO, count) for _, count in joined)])
+    if axes > MAX_FREE_DIMS:
+        raise wrong(
+            f"a reduction of {source} over {axes} axes; at most {MAX_FREE_DIMS} are possible: reduce in two steps"
+        )
+    trace.emit(partial(_reduction, op, axes), {"result": wide, "source": source}, kept=axes)
+
+
+def _reduction(op: str, axes: int, result: Any, source: Any) -> TensorReduce:
+    import dataclasses
+
+    dims = result.dims[:-axes] or ((1, 1),)
+    return TensorReduce(dataclasses.replace(result, dims=dims), source, op, axes)
