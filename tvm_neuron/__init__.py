@@ -16,7 +16,10 @@ from tvm_neuron import runtime
 from tvm_neuron.hw import CHIPS
 from tvm_neuron.runtime import report
 
-__all__ = ["BuildOptions", "__version__", "build_options", "compile", "device", "relay", "report", "runtime"]
+__all__ = [
+    "BuildOptions", "__version__", "build_options", "compile", "device", "partition_for_neuron", "relay", "report",
+    "runtime",
+]  # fmt: skip
 
 __version__ = runtime.VERSION
 
@@ -24,6 +27,7 @@ _LAZY = {
     "BuildOptions": ("tvm_neuron.build", "BuildOptions"),
     "build_options": ("tvm_neuron.build", "build_options"),
     "compile": ("tvm_neuron.compile_model", "compile_model"),
+    "partition_for_neuron": ("tvm_neuron.build", "partition_for_neuron"),
 }
 _DEFAULT_PIPELINE = PIPELINE_MAP["default"]
 

@@ -25,7 +25,7 @@ from tvm_neuron.partition.plan import Plan
 from tvm_neuron.runtime import MANIFEST_ENTRY, VERSION, make_module
 from tvm_neuron.runtime.host import BASELINE
 
-__all__ = ["BuildOptions", "build", "build_options", "lower", "placed"]
+__all__ = ["BuildOptions", "build", "build_options", "lower", "partition_for_neuron", "placed"]
 
 T = TypeVar("T")
 
@@ -97,6 +97,22 @@ def placed(mod: tvm.IRModule, params: Params | None, options: BuildOptions) -> P
     with _naming_stages(options) as options, _host(options):
         load_device(options.device)
         return _in_parts(normalize(mod, params), options, lambda parts: parts)
+
+
+def partition_for_neuron(
+    mod: tvm.IRModule, params: Params | None = None, options: BuildOptions | None = None
+) -> tvm.IRModule:
+    """A Relax module in parts: what the core would run is in functions `neuron_<i>` with the attribute `Codegen`.
+
+    Where operators run is what `build` decides, for the device of the enclosing target or of the options. TVM's
+    `relax.transform.RunCodegen()` compiles the functions.
+
+    Raises ModelError (bad params), DeviceError (unknown device), OptionError (two devices).
+    """
+    target = tvm.target.Target.current(allow_none=True)
+    if options is None:
+        options = options_of_target(target) if is_neuron(target) else current_options() or BuildOptions()
+    return placed(mod, params, options).mod
 
 
 def place(mod: tvm.IRModule, options: BuildOptions) -> tvm.IRModule:

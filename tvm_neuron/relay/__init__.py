@@ -11,6 +11,9 @@ from tvm_neuron.relay import (
     analysis,
     build_module,
     compatibility,
+    dataflow_pattern,
+    expr,
+    expr_functor,
     frontend,
     graph_executor,
     modules,
@@ -40,13 +43,17 @@ from tvm_neuron.relay.ir.expr import (
 from tvm_neuron.relay.ir.functor import ExprFunctor, ExprMutator, ExprVisitor, bind
 from tvm_neuron.relay.ir.ty import AnyDim as Any
 from tvm_neuron.relay.ir.ty import FuncType, IncompleteType, TensorType, TupleType, scalar_type
-from tvm_neuron.relay.op import image, nn, vision
+from tvm_neuron.relay.op import annotation, image, nn, vision
+from tvm_neuron.relay.op.contrib import neuron as _neuron  # noqa: F401 - registers its patterns
+from tvm_neuron.relay.params import bind_params_by_name
+from tvm_neuron.relay.scope_builder import ScopeBuilder
 
 __all__ = [
     "Any", "Call", "Constant", "ExecutorFactory", "Expr", "ExprFunctor", "ExprMutator", "ExprVisitor", "FuncType",
-    "Function", "GlobalVar", "If", "IncompleteType", "Let", "TensorType", "Tuple", "TupleGetItem", "TupleType",
-    "TupleWrapper", "Var", "analysis", "bind", "build", "build_buckets", "build_config", "build_module", "const",
-    "create_executor", "frontend", "graph_executor", "image", "load_param_dict", "nn", "op", "optimize",
+    "Function", "GlobalVar", "If", "IncompleteType", "Let", "ScopeBuilder", "TensorType", "Tuple", "TupleGetItem",
+    "TupleType", "TupleWrapper", "Var", "analysis", "annotation", "bind", "bind_params_by_name", "build",
+    "build_buckets", "build_config", "build_module", "const", "create_executor", "dataflow_pattern", "expr",
+    "expr_functor", "frontend", "graph_executor", "image", "load_param_dict", "nn", "op", "optimize",
     "save_param_dict", "scalar_type", "testing", "transform", "ty", "var", "vision", "vm",
 ]  # fmt: skip
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from glob import escape
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,9 +15,12 @@ from tvm_neuron.errors import ModelError, OptionError
 from tvm_neuron.relay.factory import ExecutorFactory
 from tvm_neuron.relay.infer import infer_types
 from tvm_neuron.relay.ir.expr import Function
-from tvm_neuron.relay.lower import to_relax
+from tvm_neuron.relay.lower import OUTSIDE_ATTR, main_of, to_relax
 from tvm_neuron.relay.modules import is_relay, module_of
+from tvm_neuron.relay.params import bind_params_by_name
 from tvm_neuron.runtime import FACTORY_ENTRY, make_module
+
+__all__ = ["bind_params_by_name", "build", "build_buckets", "build_config", "optimize"]
 
 TargetLike: TypeAlias = Any
 """A tag, a dictionary made from one, or a `tvm.target.Target`."""
@@ -59,8 +63,13 @@ def build(
             f"{type(ir_mod).__name__}"
         )
     chosen, wanted = wishes(target, options)
-    ir_mod = to_relax(ir_mod) if is_relay(ir_mod) else ir_mod
-    executable = compiler.build(ir_mod, _weights(params), wanted)
+    given = params
+    if is_relay(ir_mod):
+        names = {str(param.name_hint) for param in main_of(ir_mod).params}
+        given = {name: value for name, value in (params or {}).items() if name in names}  # the others are bound already
+        ir_mod = to_relax(ir_mod)
+    wanted = _in_regions(wanted, ir_mod)
+    executable = compiler.build(ir_mod, _weights(given), wanted)
     root = make_module({FACTORY_ENTRY: mod_name.encode()})
     root.import_module(executable.mod)
     return ExecutorFactory(_without_weights(ir_mod), chosen, root, mod_name)
@@ -124,6 +133,13 @@ def wishes(
     with compiler.build_options(options) if options is not None else nullcontext():
         wanted = compiler.options_of_target(chosen)
     return chosen, wanted if compiler.is_neuron(chosen) else replace(wanted, on_cpu=("*",))
+
+
+def _in_regions(wanted: compiler.BuildOptions, mod: tvm.IRModule) -> compiler.BuildOptions:
+    """The options with what a partitioned module leaves out of its regions on the CPU."""
+    names = [var.name_hint for var in mod.get_global_vars()]
+    outside = mod["main"].attrs.get(OUTSIDE_ATTR, ()) if "main" in names else ()
+    return replace(wanted, on_cpu=(*wanted.on_cpu, *(escape(str(name)) for name in outside)))
 
 
 def _weights(params: Params | None) -> dict[str, tvm.runtime.Tensor]:

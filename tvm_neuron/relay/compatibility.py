@@ -9,7 +9,7 @@ import tvm.contrib
 
 from tvm_neuron.errors import NeuronError
 from tvm_neuron.relay import aliases, graph_executor
-from tvm_neuron.relay.vm import VirtualMachine
+from tvm_neuron.relay.vm import Executable, VirtualMachine
 
 _ALIASES = {
     "tvm.relay": "tvm_neuron.relay",
@@ -28,10 +28,12 @@ def install() -> None:
     aliases.install(_ALIASES)
     tvm.relay = relay = sys.modules["tvm.relay"] = sys.modules["tvm_neuron.relay"]
     tvm.contrib.graph_executor = sys.modules["tvm.contrib.graph_executor"] = graph_executor
-    for name in ("nn", "image", "vision"):  # no files of their own
+    for name in ("nn", "image", "vision", "annotation"):  # no files of their own there
         sys.modules[f"tvm.relay.{name}"] = getattr(relay, name)
+    tvm.register_func = tvm.register_global_func
+    tvm.runtime.container = sys.modules["tvm.runtime.container"] = _make_container()
     tvm.runtime.NDArray = tvm.runtime.Tensor
-    tvm.runtime.vm.VirtualMachine = VirtualMachine
+    tvm.runtime.vm.VirtualMachine, tvm.runtime.vm.Executable = VirtualMachine, Executable
     if not hasattr(tvm, "nd"):
         tvm.nd = sys.modules["tvm.nd"] = _make_nd()
     tvm.device = _neuron_or_other_device
@@ -48,6 +50,12 @@ def _make_nd() -> ModuleType:
     nd.empty = tvm.runtime.empty  # type: ignore[attr-defined]
     nd.NDArray = tvm.runtime.Tensor  # type: ignore[attr-defined]
     return nd
+
+
+def _make_container() -> ModuleType:
+    container = ModuleType("tvm.runtime.container", "The results of functions that give several.")
+    container.ADT = list  # type: ignore[attr-defined]  # which is what they are here
+    return container
 
 
 def _make_ffi() -> None:

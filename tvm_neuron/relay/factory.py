@@ -77,6 +77,16 @@ class ExecutorFactory:
                     _wait_for_linker(link_result, path)
                 os.replace(written, path)
 
+    @property
+    def lib(self) -> tvm.runtime.Module:
+        """The same as `get_lib()`."""
+        return self.module
+
+    @property
+    def graph_json(self) -> str:
+        """The same as `get_graph_json()`."""
+        return self.get_graph_json()
+
     def get_params(self) -> dict[str, tvm.runtime.Tensor]:
         """No weights: they are compiled into the library."""
         return {}

@@ -28,6 +28,10 @@ class GraphModule:
         """Set the inputs given by keyword, and run."""
         self.module.run(**input_dict)
 
+    def load_params(self, params_bytes: bytes | bytearray) -> None:
+        """Set the inputs that `tvm.runtime.save_param_dict` wrote; compiled weights are none of them."""
+        self.set_input(**tvm.runtime.load_param_dict(bytes(params_bytes)))
+
     def get_num_outputs(self) -> int:
         """The number of outputs."""
         return len(self.module.outputs)

@@ -18,6 +18,9 @@ from tvm_neuron.relay.ir.functor import children, post_order
 from tvm_neuron.relay.ir.ty import AnyDim, TensorType, TupleType
 from tvm_neuron.relay.op.declare import OPERATORS, Operator
 
+OUTSIDE_ATTR = "neuron.outside"
+"""Attribute of `main`: the names of the operators in no region for the core, of a module that has such regions."""
+
 
 def to_relax(mod: tvm.IRModule) -> tvm.IRModule:
     """The module with `main` as a function of Relax; what it calls of Relay's functions is in it.
@@ -59,8 +62,12 @@ class Lowering:
         self.filled: dict[Var, TensorType] = {}
         self._functions = functions
         self._open: list[str] = []
+        self._has_regions = any(_is_region(func) for func in functions.values())
+        self._regions_open = 0
+        self._outside: list[str] = []
         self._counts: Counter[str] = Counter()
         self._names: Counter[str] = Counter()
+        self.origins: dict[Call, Origin] = {}
         self._origins: list[Origin] = []
         self._dims = Dims()
 
@@ -86,7 +93,9 @@ class Lowering:
             bb.emit_func_output(result, [self._made(param) for param in params])
         mod = bb.get()
         operators = [origin.encode() for origin in self._origins]
-        mod["main"] = retag(mod["main"].with_attrs({"num_input": len(params), OPERATORS_ATTR: operators}))
+        attrs = {"num_input": len(params), OPERATORS_ATTR: operators}
+        attrs |= {OUTSIDE_ATTR: self._outside} if self._has_regions else {}
+        mod["main"] = retag(mod["main"].with_attrs(attrs))
         return mod
 
     def lower(self, expr: Any) -> Any:
@@ -170,17 +179,29 @@ class Lowering:
         func: Any = self._functions.get(name) if name else callee
         if not isinstance(func, Function):
             raise ModelError(f"a call of {name or type(func).__name__}, which is no function of this module")
-        return self._inlined(func, [self._operand(arg) for arg in call.args], name)
+        if len(call.args) != len(func.params):
+            raise ModelError(f"@{name} takes {len(func.params)} arguments, the call gives {len(call.args)}")
+        return self._inlined(func, [self._argument(*pair) for pair in zip(call.args, func.params, strict=True)], name)
+
+    def _argument(self, arg: Any, param: Var) -> Any:
+        """An argument of a function; a variable without a type gets that of the parameter."""
+        if self._is_untyped(arg) and isinstance(param.type_annotation, TensorType | TupleType):
+            self._fill_in(arg, param.type_annotation)
+        return self._operand(arg)
+
+    def _fill_in(self, var: Var, ty: Any) -> None:
+        self.filled[var] = ty
+        self.values[var] = self._variable(var, ty)
 
     def _inlined(self, func: Function, args: list[Any], name: str) -> Any:
-        if len(args) != len(func.params):
-            raise ModelError(f"@{name} takes {len(func.params)} arguments, the call gives {len(args)}")
         outer, self.values = self.values, {**self.values, **dict(zip(func.params, args, strict=True))}
         self._open.append(name) if name else None
+        self._regions_open += _is_region(func)
         try:
             return self.lower(func.body)
         finally:
             self.values = outer
+            self._regions_open -= _is_region(func)
             if name:
                 self._open.pop()
 
@@ -217,17 +238,19 @@ class Lowering:
         known = [None if index in missing else self.type_of(arg) for index, arg in enumerate(call.args)]
         for index, ty in declared.fill(known, attrs).items():
             if index in missing:
-                var = call.args[index]
-                self.filled[var] = ty
-                self.values[var] = self._variable(var, ty)
+                self._fill_in(call.args[index], ty)
 
     def _origin(self, call: Call) -> Origin:
         name = str(call.op.name)
         source = getattr(call.span, "source_name", None)
         label = source.name if source is not None else f"{name}_{self._counts[name]}"
         self._counts[name] += 1
-        self._origins.append(Origin(label, name))
-        return self._origins[-1]
+        origin = Origin(label, name)
+        self._origins.append(origin)
+        self.origins[call] = origin
+        if not self._regions_open:
+            self._outside.append(label)
+        return origin
 
     def _choice(self, expr: If) -> Any:
         """Both branches, and a selection between them: programs of the core have no branches."""
@@ -241,6 +264,10 @@ class Lowering:
             types = " and ".join(str(self._type(value)) for value in (one, other))
             raise ModelError(f"the branches of an If give {types}: they must be the same")
         return self.bb.emit(relax.op.where(cond, one, other))
+
+
+def _is_region(func: Function) -> bool:
+    return bool(func.attrs) and func.attrs.get("Compiler") == "neuron"
 
 
 @contextmanager

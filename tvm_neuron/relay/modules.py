@@ -1,12 +1,13 @@
 """TVM's modules that hold Relay's functions: made from expressions, printed, and told from those of Relax."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tvm
+from tvm.ir import GlobalVar
 
 from tvm_neuron.relay.analysis import free_vars
-from tvm_neuron.relay.ir.expr import Function, RelayExpr, TupleWrapper, as_expr
+from tvm_neuron.relay.ir.expr import Call, Function, RelayExpr, TupleWrapper, as_expr
 from tvm_neuron.relay.text import module_text
 
 
@@ -27,7 +28,7 @@ def module_of(expr: Any, functions: Mapping[Any, Any] | tvm.IRModule | None = No
 
 
 def install() -> None:
-    """`tvm.IRModule.from_expr` takes Relay's expressions, modules print as Relay's did; again changes nothing."""
+    """TVM's modules and names of functions take Relay's expressions, and print as they did; again changes nothing."""
     if getattr(tvm.IRModule.from_expr, "takes_relay", False):
         return
     theirs = tvm.IRModule.from_expr
@@ -40,8 +41,19 @@ def install() -> None:
     from_expr.takes_relay = True  # type: ignore[attr-defined]
     tvm.IRModule.from_expr = staticmethod(from_expr)
     tvm.IRModule.astext = _astext
+    GlobalVar.__call__ = _calling(GlobalVar.__call__)
     script = tvm.IRModule.__str__
     tvm.IRModule.__str__ = lambda mod: module_text(mod) if is_relay(mod) else script(mod)
+
+
+def _calling(theirs: Callable[..., Any]) -> Callable[..., Any]:
+    def call(var: GlobalVar, *args: Any) -> Any:
+        """A call of the function, of Relay if its arguments are."""
+        if any(isinstance(arg, RelayExpr | TupleWrapper) for arg in args):
+            return Call(var, [as_expr(arg) for arg in args])
+        return theirs(var, *args)
+
+    return call
 
 
 def _astext(mod: tvm.IRModule, show_meta_data: bool = True, annotate: Any = None) -> str:

@@ -46,6 +46,19 @@ def post_order_visit(expr: Any, fvisit: Callable[[Any], None]) -> None:
         fvisit(node)
 
 
+def rebuilt(node: Any, inner: dict[Any, Any]) -> Any:
+    """The node made of what `inner` has for its parts."""
+    match node:
+        case Call():
+            op = node.op if isinstance(node.op, Op) else inner[node.op]
+            return Call(op, [inner[arg] for arg in node.args], node.attrs, node.type_args, node.span)
+        case Tuple():
+            return Tuple([inner[field] for field in node.fields], node.span)
+        case TupleGetItem():
+            return TupleGetItem(inner[node.tuple_value], node.index, node.span)
+    raise TypeError(f"{type(node).__name__} is not made of other expressions alone")
+
+
 class ExprFunctor:
     """Calls `visit_<kind>` on an expression, once for each; what it returned is in `memo_map`."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from tvm_neuron.relay.ir.expr import MEANINGS
 from tvm_neuron.relay.op import (
+    annotation,
     boxes,
     convolution,
     create,
@@ -22,10 +23,11 @@ from tvm_neuron.relay.op import (
 )
 from tvm_neuron.relay.op.declare import OPERATORS, PUBLIC
 
-__all__ = ["FAMILIES", "OPERATORS", "image", "namespace", "nn", "vision"]
+__all__ = ["FAMILIES", "OPERATORS", "annotation", "image", "namespace", "nn", "vision"]
 
 FAMILIES = (
     elementwise, reduce, shape, indexing, create, sorting, dense, convolution, pooling, norm, layers, resizing, boxes,
+    annotation,
 )  # fmt: skip
 """The files, in the order of the manual."""
 

@@ -1,0 +1,1 @@
+"""Other compilers' patterns, as Relay had them under `relay.op.contrib`; ours is `neuron`."""
