@@ -33,7 +33,6 @@ from tvm_neuron.codegen.passes.choose_routes import choose_routes
 from tvm_neuron.codegen.passes.enumerate import enumerate_indices
 from tvm_neuron.codegen.passes.fold import fold_constants
 from tvm_neuron.codegen.passes.gathers import separate_gathers
-from tvm_neuron.codegen.passes.lay_in_rows import lay_in_rows
 from tvm_neuron.codegen.passes.lay_out import lay_out
 from tvm_neuron.codegen.passes.move_cost import pricer
 from tvm_neuron.codegen.passes.moves import read_through, write_moves_through, write_products_through, write_through
@@ -114,12 +113,8 @@ def _canonical(graph: Graph) -> None:
     graph.blocks = [canonical(block) for block in graph.blocks]
 
 
-def _lay_in_rows(w: _Work) -> None:
-    w.partition_of = lay_in_rows(w.graph, w.device)
-
-
 def _lay_out(w: _Work) -> None:
-    w.partition_of = lay_out(w.graph, w.partition_of)
+    w.partition_of = lay_out(w.graph, {})
 
 
 def _write_through(w: _Work) -> None:
@@ -177,7 +172,6 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("skip_padding", "all padding is there", _graph(skip_padding, "device"), True),
     Step("split_windows", "windows are final", _graph(split_windows)),
     Step("split_batches", "before layouts, which follow from what is one product", _graph(split_batches, "device")),
-    Step("lay_in_rows", "before layouts, some of which it gives", _lay_in_rows),
     Step("lay_out", "which dimension lies on the partitions", _lay_out, True),
     Step("scale_after_moves", "where channels came to lie", _graph(scale_after_moves, "partition_of")),
     Step("write_through", "priced by the layouts", _write_through),
