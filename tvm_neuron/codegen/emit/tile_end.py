@@ -9,7 +9,7 @@ from tvm_neuron.codegen.emit.emitter import Emitter
 from tvm_neuron.codegen.emit.positions import follows_channel, is_vector
 from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.codegen.emit.taken import bytes_taken
-from tvm_neuron.codegen.emit.targets import Emits, Operand
+from tvm_neuron.codegen.emit.targets import Operand
 from tvm_neuron.isa import Tile
 from tvm_neuron.schedule.expr import Load, loads
 from tvm_neuron.schedule.kernel import ROOT, Kernel
@@ -28,8 +28,8 @@ class TileEnd:
         self.operands = {load: self._operand(load) for load in loads(kernel.expr) if load is not ROOT}
         self.patterns = [self.out, *(tile for tile in self.operands.values() if self._is_whole(tile))]
 
-    def finish(self, shape_of: Squeeze, root: Tile | None, loops: Loops, to: Emits | None = None) -> None:
-        """Emits the arithmetic, `to` other than the builder; `root` is where the value of the kernel's root lies."""
+    def finish(self, shape_of: Squeeze, root: Tile | None, loops: Loops) -> None:
+        """Emits the arithmetic; `root` is where the value of the kernel's root lies."""
         counts = [self.spans[axis].size for axis in self.kernel.free]
         builder = self.emitter.builder
 
@@ -42,7 +42,7 @@ class TileEnd:
 
         shape = (self.spans[self.kernel.channel].size, shape_of.dims(contiguous(counts)))
         scratch = Scratch(builder.scratch, bytes_taken(self.kernel.expr, shape, resolve, self.out.dtype), loops)
-        Arithmetic(to or builder, scratch, shape, resolve).store(self.kernel.expr, shape_of(self.out))
+        Arithmetic(builder, scratch, shape, resolve).store(self.kernel.expr, shape_of(self.out))
 
     def _is_whole(self, tile: Tile) -> bool:
         """Whether the tile moves along free axes, rather than having one value for each partition."""

@@ -8,7 +8,6 @@ from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.storage import OnChip, Span
 from tvm_neuron.codegen.emit.builder import Loops, Scratch
 from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
-from tvm_neuron.codegen.emit.engine_halves import engine_halves
 from tvm_neuron.codegen.emit.nests import nests
 from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.codegen.emit.taken import innermost, most_bytes_taken
@@ -74,13 +73,12 @@ def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
                     continue
                 cuts: list[list[Segment]] = [[run]] + [segments(*region[axis], sizes[axis]) for axis in kernel.free]
                 strides = [PARTITIONS, *(None for _ in kernel.free)]
-                for part, to in engine_halves(emitter.builder, kernel, cuts):
-                    for spans, loops in nests(emitter.builder, (kernel.channel, *kernel.free), part, strides):
-                        end = TileEnd(emitter, kernel, spans)
-                        if root is None:
-                            end.finish(Squeeze(end.patterns), None, loops, to)
-                        else:
-                            _emit_reduction(emitter, kernel, root, spans, end, loops)
+                for spans, loops in nests(emitter.builder, (kernel.channel, *kernel.free), cuts, strides):
+                    end = TileEnd(emitter, kernel, spans)
+                    if root is None:
+                        end.finish(Squeeze(end.patterns), None, loops)
+                    else:
+                        _emit_reduction(emitter, kernel, root, spans, end, loops)
 
 
 def _fill_chunks(emitter: Emitter, kernel: Kernel, region: Region, run: Segment) -> bool:
