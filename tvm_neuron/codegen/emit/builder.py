@@ -72,7 +72,6 @@ class Builder:
         self.prologue: list[Node] = []  # runs once, when the program is loaded
         self._levels: list[list[Node]] = [[]]
         self._psum_tiles = 0
-        self.psum_banks_taken = 0  # the last ones, which no tile gets
         self.vectors = vectors
 
     @property
@@ -137,7 +136,7 @@ class Builder:
 
     def psum_tile(self, partitions: int, dims: tuple[tuple[int, int], ...], loops: Loops) -> Tile:
         """A PSUM bank for each iteration of `loops`, one after the other around all banks."""
-        bank, banks = self.device.psum_bank_bytes, self.device.psum_banks - self.psum_banks_taken
+        bank, banks = self.device.psum_bank_bytes, self.device.psum_banks
         phase = self._psum_tiles % banks * bank
         self._psum_tiles += int(np.prod([count for _, count in loops], dtype=np.int64))
         offset = affine(0, _linear_terms(loops, bank), phase, banks * bank)

@@ -14,7 +14,6 @@ from tvm_neuron.codegen.emit.diagonals import Diagonals, diagonals, load_diagona
 from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
 from tvm_neuron.codegen.emit.load_weights import Placed, group_bytes, load_group
 from tvm_neuron.codegen.emit.nests import nests
-from tvm_neuron.codegen.emit.pool_share import Share, emit_share, pool_share
 from tvm_neuron.codegen.emit.scale_group import scale_group
 from tvm_neuron.codegen.emit.spread import load_spread, spread_tiles
 from tvm_neuron.codegen.emit.squeeze import Squeeze
@@ -60,10 +59,6 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
         _emit_group(emitter, kernel, held)
         return
     parts = spread_tiles(emitter, kernel, channels, data_first)
-    share = pool_share(emitter, kernel, channels, data_first, is_whole=bool(parts))
-    if share is not None:
-        _emit_shared(emitter, kernel, share, data_first)
-        return
     if parts:
         for loaded in load_spread(emitter, kernel, parts, data_first):
             _emit_group(emitter, kernel, loaded)
@@ -90,32 +85,6 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
         if not every:
             builder.weights.hold(key, made.at, made.bytes_per_partition, made)
         _emit_diagonals(emitter, kernel, made)
-
-
-def _emit_shared(emitter: Emitter, kernel: Kernel, share: Share, data_first: int) -> None:
-    """What is left to the array, in other banks than what POOL adds up meanwhile."""
-    builder, root = emitter.builder, kernel.root
-    assert isinstance(root, Contraction)
-    builder.psum_banks_taken = len(share.taken)
-    for channels, region in share.left:
-        for loaded in _loaded(emitter, kernel, channels, data_first):
-            for tile, at in loaded:
-                _Run(emitter, kernel, tile, at).emit(region)
-    builder.psum_banks_taken = 0
-    emit_share(emitter, kernel, share)
-
-
-def _loaded(emitter: Emitter, kernel: Kernel, channels: Sequence[Segment], data_first: int) -> Iterator[list[Placed]]:
-    """The weights of these output channels, some at a time, after what brings them."""
-    root = kernel.root
-    assert isinstance(root, Contraction)
-    parts = spread_tiles(emitter, kernel, channels, data_first)
-    if parts:
-        yield from load_spread(emitter, kernel, parts, data_first)
-        return
-    tiles = weight_tiles(kernel, channels, data_first, emitter.device)
-    for group in groups(tiles, group_bytes(emitter, kernel, tiles), kernel):
-        yield load_group(emitter, group, kernel, root.dtype, emitter.builder.weights)
 
 
 def _emit_group(emitter: Emitter, kernel: Kernel, loaded: list[Placed]) -> None:

@@ -7,19 +7,22 @@ at half the bandwidth: 64 cycles for 128 columns, which is no longer than the sh
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tvm_neuron.codegen.emit.corners import is_made
 from tvm_neuron.codegen.emit.emitter import SPREAD_QUEUE, Emitter
 from tvm_neuron.codegen.emit.load_weights import Placed
-from tvm_neuron.codegen.emit.pool_share import Diagonal, diagonal
 from tvm_neuron.codegen.emit.slots import ITEM, Slots
 from tvm_neuron.codegen.emit.weight_tiles import WeightTile
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
 from tvm_neuron.isa.dtypes import size_bytes
+from tvm_neuron.isa.limits import partition_start_step
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.tiling import PARTITIONS, Segment
 from tvm_neuron.sim.clock import clock_hz, duration_ps
@@ -28,6 +31,15 @@ _MOST_TAKEN = 54  # numbers of a column by one transfer: six windows of 3 x 3, t
 _MOST_PITCH = 6 * _MOST_TAKEN  # so far ahead do they come: other weights that were ready before them go first
 _RING_SHARE = 4  # 1 / this of the memory for other weights at most goes to slots: these still come far ahead
 _EVEN = 2  # numbers: the DMA of NeuronCore-v1 is not at its best at writes of other than multiples of 4 bytes
+
+
+@dataclass(frozen=True)
+class Diagonal:
+    """[channels, steps] weights of the run of output channels `run`, which read those from channel `first` on."""
+
+    run: Segment
+    first: int
+    weights: NDArray[Any]
 
 
 def slots_for(kernels: Iterable[Kernel], device: Device, end: int, room: int, ring: int) -> Slots:
@@ -82,7 +94,7 @@ def spread_tiles(emitter: Emitter, kernel: Kernel, channels: Sequence[Segment], 
     if not is_spread(root, emitter.device):
         return []
     single = [(start + i * PARTITIONS, size, 1) for start, size, count in channels for i in range(count)]
-    found = [diagonal(root, run, data_first) for run in single]
+    found = [_diagonal(root, run, data_first) for run in single]
     return [part for part in found if part] if all(found) else []
 
 
@@ -114,6 +126,21 @@ def load_spread(
         source = DramTile(index, root.dtype, Affine(), ((elems, rows), (1, elems)))
         emitter.builder.emit(DmaCopy(target=target, source=source, ring=SPREAD_QUEUE))
         yield placed
+
+
+def _diagonal(root: Contraction, run: Segment, data_first: int) -> Diagonal | None:
+    """The weights of a run of output channels, if each of these reads one channel, all on partitions side by side."""
+    start, size, _ = run
+    rows = root.rows_met(start, start + size)
+    if len(rows) != size or rows[-1] - rows[0] != size - 1:
+        return None
+    first = int(rows[0])
+    at = (data_first + first) % PARTITIONS
+    block = root.weights[first : first + size, ..., start : start + size]
+    own = np.moveaxis(np.diagonal(block, axis1=0, axis2=block.ndim - 1), -1, 0).reshape(size, -1)
+    if np.count_nonzero(own) != np.count_nonzero(block) or at + size > PARTITIONS or at % partition_start_step(size):
+        return None
+    return Diagonal(run, first, own)
 
 
 def _blocks(parts: Sequence[Diagonal], data_first: int) -> list[list[Diagonal]]:
