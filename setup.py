@@ -47,10 +47,14 @@ INSTALL_REQUIRES = [
     "shtab>=1.7",  # the shells' completion of neuron-cc's words
 ]
 
+HTML_REQUIRES = ["bokeh>=3.7"]  # draws the page of a report
 TIMELINE_REQUIRES = ["perfetto>=0.16"]  # the classes of Perfetto's own format of traces
 TABLES_REQUIRES = ["pyarrow>=17"]  # writes Parquet
 
+BROWSER_REQUIRES = ["playwright>=1.50"]  # drives a browser, which has to be there: tests of the page
+
 DEV_REQUIRES = [
+    *HTML_REQUIRES,
     *TIMELINE_REQUIRES,
     *TABLES_REQUIRES,
     "hypothesis>=6.100",  # property tests
@@ -78,8 +82,10 @@ CATALOGUE_REQUIRES = [  # beside `torch`, for `python -m benchmarks.catalogue`; 
 BENCH_REQUIRES = ["iree-base-compiler[onnx]==3.13.0"]  # beside which `python -m benchmarks` measures
 EXTRAS = {
     "bench": BENCH_REQUIRES,
+    "browser": BROWSER_REQUIRES,
     "catalogue": CATALOGUE_REQUIRES,
     "dev": DEV_REQUIRES,
+    "html": HTML_REQUIRES,
     "tables": TABLES_REQUIRES,
     "timeline": TIMELINE_REQUIRES,
     "torch": TORCH_REQUIRES,
@@ -115,6 +121,7 @@ setup(
         "tvm_neuron.cli": ["pages/*.md"],
         "tvm_neuron.hw": ["chips/*.json", "instances.json"],
         "tvm_neuron.operators": ["*.json"],
+        "tvm_neuron.profile.page": ["*.css", "*.js"],
         "tvm_neuron.profile.parquet": ["*.csv"],
         "tvm_neuron.native": ["*.cc", "*.h"],
         "tvm_neuron.runtime": ["*.cc", "*.h"],

@@ -4,6 +4,7 @@
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,7 @@ BOUND = 0.03
 """The relative L2 error that is allowed. Weights and activations are rounded to bfloat16, 0.11 % RMS each time;
 over some 50 layers in a row that grows to sqrt(2 * 50) * 0.11 % = 1.1 %, plus what softmax makes of it."""
 
+PAGE = Path(__file__).parents[1] / "build" / "resnet50.html"
 RUN_LIBRARY = Path(__file__).with_name("run_library.py")
 
 
@@ -62,6 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     error = float(np.linalg.norm(actual - expected) / np.linalg.norm(expected))
     console.print(top5(actual[0], expected[0]))
     console.print(f"relative L2 error against onnxruntime in float32: {error:.2%} (allowed: {BOUND:.1%})")
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(report.to_html(f"ResNet-50, batch {options.batch}"), "utf-8")
+    console.print(f"all of the report as a page for a browser: {os.path.relpath(PAGE)}")
     if not error <= BOUND:  # so that NaN fails too
         print(f"demo: error: the output is off by {error:.2%}, more than {BOUND:.1%}", file=sys.stderr)
         return 1

@@ -13,6 +13,7 @@ DEMO = ROOT / "demo" / "resnet50.py"
 PRINTED = (
     "176 neuroncore", " us on inf1 (", "cycles", "PE utilisation", "DRAM traffic", "53 Conv", "On the CPU: nothing",
     "Where the time went", "Top 5 of the first image", "relative L2 error against onnxruntime in float32: 1.",
+    "page for a browser: build/resnet50.html",
 )  # fmt: skip
 
 
@@ -23,6 +24,7 @@ def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
 def test_it_agrees_and_prints_all() -> None:
     done = run(DEMO)
     assert done.returncode == 0, done.stderr
+    assert "<h2>What to look at first</h2>" in (ROOT / "build" / "resnet50.html").read_text("utf-8")
     assert [text for text in PRINTED if text not in done.stdout] == []
     assert all(line.startswith("demo: ") for line in done.stderr.splitlines())  # progress: plain lines, no terminal
 

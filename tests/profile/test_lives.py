@@ -46,7 +46,7 @@ def by_bytes(program: Program, start: list[int], end: list[int]) -> tuple[list, 
     lives: list[list] = []
     until: list[tuple[tuple, int, float]] = []
     edges = set()
-    origins = []
+    origins, is_load = [], []
     for row, (indices, instruction) in enumerate(unroll(program.body)):
         tiles = sorted(instruction.tiles(), key=lambda named: named[1].role != "reads")
         for _, kind, tile in tiles:
@@ -57,13 +57,16 @@ def by_bytes(program: Program, start: list[int], end: list[int]) -> tuple[list, 
                     lives[number][3] = max(lives[number][3], end[row])
                     if not adds and lives[number][2] < 0:
                         lives[number][2] = row
-                    edges.add((origins[number], instruction.origin))
+                    if not is_load[number]:
+                        edges.add((origins[number], instruction.origin))
             else:
                 until += [(byte, owner[byte], start[row]) for byte in touched if byte in owner]
                 owner |= dict.fromkeys(touched, len(lives))
                 place = tile.space if isinstance(tile, Tile) else tile.tensor
                 lives.append([place, row, -1, end[row]])
                 origins.append(instruction.origin)
+                read = [t for _, k, t in tiles if k.role == "reads" and isinstance(t, DramTile)]
+                is_load.append(any(program.tensors[t.tensor].kind in ("weight", "input") for t in read))
     until += [(byte, number, np.inf) for byte, number in owner.items()]
     return [tuple(life) for life in lives], until, edges
 

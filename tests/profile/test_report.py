@@ -58,7 +58,7 @@ def test_to_json_holds_everything() -> None:
     report = make_report(add_relu().placement, [Pipeline.of(add_relu())])
     raw = json.loads(report.to_json())
     assert raw == json.loads(json.dumps(report.to_dict()))
-    assert set(raw) == {field.name for field in fields(Report)}
+    assert set(raw) == {field.name for field in fields(Report)} - {"parts"}
     assert raw["placement"][0] == {"name": "sum/add", "op": "Add", "where": "neuroncore", "reason": ""}
     assert raw["layers"][1]["op"] == "Relu"
 

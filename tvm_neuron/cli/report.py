@@ -9,7 +9,7 @@ from tvm_neuron import neff
 from tvm_neuron.cli.compiled import add_program, open_compiled, read_program
 from tvm_neuron.cli.output import written_aside
 from tvm_neuron.errors import NeffError, OptionError, from_extra
-from tvm_neuron.profile import Part, make_report, run_of, trace_file, trace_writer
+from tvm_neuron.profile import Report, make_report, run_of, trace_file, trace_writer
 from tvm_neuron.profile.tables import render
 
 NAME = "report"
@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a .neff, or a library (.so)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument("--top", type=int, default=10, metavar="N", help="layers to show, slowest first (10)")
+    parser.add_argument("--html", metavar="PAGE", help="also write a page with plots, which opens in any browser")
     parser.add_argument("--timeline", metavar="T", help="also write a timeline: .json or .pftrace")
     parser.add_argument("--tables", metavar="FOLDER", help="also write Parquet tables of all instructions")
     add_program(parser)
@@ -31,35 +32,52 @@ def run(options: argparse.Namespace) -> None:
     Raises:
         NeuronError: a file can't be read or written, an option has no such value.
     """
-    from tvm_neuron.runtime import parts, report
+    from tvm_neuron.runtime import report
 
     if options.top < 0:
         raise OptionError(f"--top {options.top}: it is a number of layers, at least 0")
     if options.program and not (options.timeline or options.tables):
         raise OptionError("--program chooses the program for --timeline and --tables; a report is of the whole library")
-    if options.timeline:
-        trace_writer(options.timeline)
-    if options.tables:
-        with from_extra("tables", "--tables"):
-            from tvm_neuron.profile.parquet.write import write_tables
+    _check_extras(options)
     compiled = open_compiled(options.file)
     is_neff = isinstance(compiled, neff.Pipeline)
     if is_neff and options.bucket:
         raise NeffError(f"--bucket {options.bucket}: a .neff has one set of shapes; leave the option out")
     result = make_report(compiled.cores[0].placement, [compiled]) if is_neff else report(compiled, options.bucket)
     if options.timeline or options.tables:
-        shown: list[Part]
-        if options.program:
-            shown = [neff.verified(neff.read_pipeline(read_program(options)))]
-        else:
-            shown = [compiled] if is_neff else parts(compiled, options.bucket)
-        recorded = run_of(shown)
-    if options.timeline:
-        with written_aside(Path(options.timeline)) as made:
-            neff.write_aside(made, [trace_file(recorded, options.timeline)])
-    if options.tables:
-        write_tables(recorded, result.placement, Path(options.tables))
+        _write_run(options, result)
+    if options.html:
+        _write(options.html, result.to_html(Path(options.file).name).encode())
     if options.json:
         print(result.to_json())
     else:
         Console().print(render(result, options.top))
+
+
+def _check_extras(options: argparse.Namespace) -> None:
+    """Before anything is read: the extras that files need, and the format of the timeline."""
+    if options.timeline:
+        trace_writer(options.timeline)
+    if options.tables:
+        with from_extra("tables", "--tables"):
+            import tvm_neuron.profile.parquet.write
+    if options.html:
+        with from_extra("html", "--html"):
+            import tvm_neuron.profile.page.page  # noqa: F401
+
+
+def _write_run(options: argparse.Namespace, result: Report) -> None:
+    """The files that show one run: of the whole, or of one program."""
+    chosen = [neff.read_pipeline(read_program(options))] if options.program else result.parts
+    run = run_of([neff.verified(part) if isinstance(part, neff.Pipeline) else part for part in chosen])
+    if options.timeline:
+        _write(options.timeline, trace_file(run, options.timeline))
+    if options.tables:
+        from tvm_neuron.profile.parquet.write import write_tables
+
+        write_tables(run, result.placement, Path(options.tables))
+
+
+def _write(name: str, data: bytes) -> None:
+    with written_aside(Path(name)) as made:
+        neff.write_aside(made, [data])

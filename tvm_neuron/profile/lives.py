@@ -62,7 +62,7 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Lives:
-    """`edges` are (origin of who wrote, origin of who read it)."""
+    """`edges` are (origin of who computed, origin of who read it), also by way of DRAM."""
 
     lives: list[Life]
     edges: set[tuple[int, int]]
@@ -98,7 +98,7 @@ class _Tracer:
     """Runs all accesses in the order of the program and knows of every cell of memory whose it is."""
 
     def __init__(self, program: Program, device: Device, dynamic: Dynamic) -> None:
-        self.dynamic = dynamic
+        self.dynamic, self.tensors = dynamic, program.tensors
         self.touched, self.cells = footprints(program, device, dynamic)
         self.owner: dict[Place, Marks] = {
             place: np.full(cells.groups * cells.count, -1, np.int32) for place, cells in self.cells.items()
@@ -129,7 +129,8 @@ class _Tracer:
             life.end_ps = max(life.end_ps, done)
             if life.use < 0 and not tile.is_write:
                 life.use = row
-            self.edges.add((life.writer.origin, origin))
+            if life.loaded < 0 or self.tensors[life.loaded].kind not in ("weight", "input"):
+                self.edges.add((life.writer.origin, origin))
 
     def _write(self, tile: Footprint, number: int, turn: int, row: int, begin: int, done: int) -> None:
         marks = window(self.owner[tile.place], tile, tile.at[turn])

@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
+from html import escape
 from typing import Any
 
+from tvm_neuron.errors import OptionError, from_extra
 from tvm_neuron.hw import load_instance
 from tvm_neuron.neff import Neff, Pipeline, Placement
 from tvm_neuron.profile.measure import Measurement, measure
 from tvm_neuron.profile.pipeline import PipelineUse, pipeline_use
+from tvm_neuron.profile.run import Part
 from tvm_neuron.profile.transfers import Transfer, transfers
 
 PRECISION = ("fp32_cast", "fp32_cast_of")
@@ -72,6 +75,7 @@ class Report:
     `precision` holds the options that say what float32 became. A subgraph on several cores is as many programs, and a
     row of `pipelines`. `transfers` are between the host and the cores, whose time is not in the latency. `interval_us`
     is the time between two runs that follow each other: the latency, but of pipelines what their slowest stage takes.
+    `parts` are the programs themselves, from which pages and timelines are made.
     """
 
     device: str
@@ -95,10 +99,32 @@ class Report:
     subgraphs: tuple[Subgraph, ...]
     pipelines: tuple[PipelineUse, ...] = ()
     transfers: tuple[Transfer, ...] = ()
+    parts: tuple[Part, ...] = field(default=(), repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as dictionaries, lists and numbers."""
-        return asdict(self) | {"pipelines": [use.to_dict() for use in self.pipelines]}
+        """The report as dictionaries, lists and numbers, without `parts`."""
+        found = asdict(replace(self, parts=())) | {"pipelines": [use.to_dict() for use in self.pipelines]}
+        del found["parts"]
+        return found
+
+    def to_html(self, title: str = "") -> str:
+        """The report as a page that opens in any browser, also offline, with plots of every instruction.
+
+        Raises:
+            OptionError: the extra `html` is not installed.
+            ProgramError: a run has more instructions than can be shown.
+        """
+        with from_extra("html", "a report in HTML"):
+            from tvm_neuron.profile.page.page import page
+        return page(self.to_dict(), self.placement, self.parts, title)
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of a notebook; without the extra, the headline and what is missing."""
+        try:
+            text = self.to_html()
+        except OptionError as error:
+            return f"<p>{escape(self.headline())}</p><p>{escape(str(error))}</p>"
+        return f'<iframe srcdoc="{escape(text)}" style="width: 100%; height: 800px; border: 0"></iframe>'
 
     def to_json(self) -> str:
         """The report as text in JSON."""
@@ -119,12 +145,13 @@ class Report:
         )
 
 
-def make_report(placement: Iterable[Placement], compiled: Sequence[Pipeline], device: str = "") -> Report:
-    """The report of a model that became `compiled`, in the order in which they run.
+def make_report(placement: Iterable[Placement], parts: Sequence[Part], device: str = "") -> Report:
+    """The report of a model that became `parts`, in the order in which they run.
 
     Raises:
         ProgramError: a program deadlocks.
     """
+    compiled = [part for part in parts if isinstance(part, Pipeline)]
     neffs = [core for pipeline in compiled for core in pipeline.cores]
     measured = [measure(neff) for neff in neffs]
     pipelines = tuple(_pipelines(compiled, measured))
@@ -155,6 +182,7 @@ def make_report(placement: Iterable[Placement], compiled: Sequence[Pipeline], de
         subgraphs=subgraphs,
         pipelines=pipelines,
         transfers=tuple(transfers(compiled)),
+        parts=tuple(parts),
     )
 
 

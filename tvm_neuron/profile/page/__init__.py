@@ -1,0 +1,1 @@
+"""A report as one HTML page that opens offline; see docs/reports.md."""
