@@ -6,6 +6,8 @@
 #ifndef TVM_NEURON_NATIVE_POOL_H_
 #define TVM_NEURON_NATIVE_POOL_H_
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -15,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -25,7 +28,7 @@ namespace tvm_neuron {
 class Pool {
  public:
   static Pool& Get() {
-    static Pool* pool = new Pool();  // never destroyed: its threads run until the process ends
+    static Pool* pool = Make();  // never destroyed: its threads run until the process ends
     return *pool;
   }
 
@@ -38,6 +41,7 @@ class Pool {
     loop->pieces = pieces;
     if (threads_ > 1 && pieces > 1) {
       std::lock_guard<std::mutex> lock(mutex_);
+      if (!has_begun_) Begin();
       loops_.push_back(loop);
       for (Apart* sleeper : asleep_) sleeper->Leave();
       waiting_.fetch_add(1);
@@ -66,7 +70,17 @@ class Pool {
     }
   };
 
-  Pool() : threads_(CountThreads()) {
+  Pool() : threads_(CountThreads()) {}
+
+  // A fork has none of the threads but the one that forks, and may have got the lock of another one: it begins anew.
+  static Pool* Make() {
+    static Pool* pool = new Pool();
+    pthread_atfork(nullptr, nullptr, [] { new (pool) Pool(); });
+    return pool;
+  }
+
+  void Begin() {
+    has_begun_ = true;
     for (int i = 1; i < threads_; ++i) std::thread([this] { Serve(); }).detach();
   }
 
@@ -104,6 +118,7 @@ class Pool {
   }
 
   const int threads_;
+  bool has_begun_ = false;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::shared_ptr<Loop>> loops_;
