@@ -2,21 +2,21 @@
 
 import os
 import signal
-import sys
 from typing import Any
 
 
 def main() -> None:
     """Runs the command line; Ctrl-C ends it with one line and the exit code 130, from the first moment on."""
+    end_while_importing()
+    from tvm_neuron.cli.main import run_process
+
+    run_process()
+
+
+def end_while_importing() -> None:
+    """From now on Ctrl-C ends a process that is no more than its imports; for `python -m tvm_neuron.cli.main`, too."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as it is for what a script runs beside itself
         signal.signal(signal.SIGINT, _end)
-    from tvm_neuron.cli import interrupt
-    from tvm_neuron.cli.main import main as run
-
-    interrupt.take_over()
-    code = run()
-    interrupt.too_late()
-    sys.exit(code)
 
 
 def _end(_number: int, _frame: Any) -> None:

@@ -5,8 +5,14 @@ load and run. `tvm_neuron.compile` takes models of any framework, `import tvm_ne
 Relay. Only the runtime is imported here; the compiler follows when a build for the target begins.
 """
 
+import sys
 from importlib import import_module
 from typing import Any
+
+if sys.argv[:1] == ["-m"]:  # as it is while `python -m tvm_neuron.cli.main` imports what it is in, which takes seconds
+    import neuron_cc
+
+    neuron_cc.end_while_importing()
 
 import tvm
 import tvm_ffi

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,12 +14,15 @@ from tests.cli.conftest import Cli
 from tvm_neuron.cli import interrupt
 from tvm_neuron.errors import NeffError, NeuronError
 
-COMMAND = Path(__file__).parents[2] / "neuron_cc.py"
+COMMAND = [Path(__file__).parents[2] / "neuron_cc.py"]
+MODULE = ["-m", "tvm_neuron.cli.main"]
 
 
-def interrupted_at(moment: str, words: list[object], folder: Path) -> tuple[int, list[str]]:
+def interrupted_at(
+    moment: str, words: list[object], folder: Path, start: Sequence[object] = COMMAND
+) -> tuple[int, list[str]]:
     """The exit code and what comes on stderr after a line with `moment` in it, at which Ctrl-C is pressed."""
-    command = [sys.executable, "-X", "importtime", COMMAND, *words]
+    command = [sys.executable, "-X", "importtime", *start, *words]
     heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # even where these tests run beside something else
     with subprocess.Popen(
         list(map(str, command)), cwd=folder, stderr=subprocess.PIPE, text=True, preexec_fn=heard
@@ -38,6 +42,11 @@ def test_a_process_of_its_own(moment: str, mixed_onnx_file: Path, tmp_path: Path
     words: list[object] = ["compile", mixed_onnx_file, "--output", tmp_path / "net.so"]
     assert interrupted_at(moment, words, tmp_path) == (130, ["neuron-cc: interrupted\n"])
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("moment", [" tvm.ir\n", " tvm_neuron.errors\n", " tvm_neuron.cli.compile\n"])
+def test_while_a_module_that_is_run_is_imported(moment: str, tmp_path: Path) -> None:
+    assert interrupted_at(moment, ["--version"], tmp_path, MODULE) == (130, ["neuron-cc: interrupted\n"])
 
 
 def test_a_process_of_somebody_else_s(cli: Cli, onnx_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

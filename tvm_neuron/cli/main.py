@@ -16,6 +16,7 @@ import shtab
 from tvm_neuron import neff
 from tvm_neuron.cli import check_model, disassemble, explain, info, list_operators, replay, report, run, throughput
 from tvm_neuron.cli import compile as compile_command
+from tvm_neuron.cli.interrupt import take_over, too_late
 from tvm_neuron.cli.log import print_warning, warnings_to
 from tvm_neuron.cli.memory import end_quickly
 from tvm_neuron.errors import InternalError, NeuronError, ProgramError, internal_error
@@ -123,5 +124,13 @@ def _version(package: str) -> str:
         return "not installed"
 
 
+def run_process() -> None:
+    """`main` in a process of its own, which Ctrl-C ends."""
+    take_over()
+    code = main()
+    too_late()
+    sys.exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    run_process()
