@@ -136,13 +136,15 @@ class _Unroll:
         if held.start == held.end and kept is not None:
             self.placed[tile][tensor] = kept
             return
-        place = self._new(tensor, tile, held)
-        if held.low < held.start:
-            assert kept is not None, f"no tile left the rows of {tensor} from {held.low} on"
-            self._copy(tensor, kept, place, held.low, held.start)
+        place, start = self._new(tensor, tile, held), held.start
+        if held.low < start and kept is None:  # the group made none of them: all there is of them was made before
+            assert tensor in self.group.begun, f"no tile left the rows of {tensor} from {held.low} on"
+            start = held.low
+        elif held.low < start and kept is not None:
+            self._copy(tensor, kept, place, held.low, start)
         if tensor in self.group.begun:
             whole = Rows(tensor, self.group.dims[tensor], 0)
-            self._copy(tensor, whole, place, held.start, held.end, self.group.begun[tensor], by_dma=True)
+            self._copy(tensor, whole, place, start, held.end, self.group.begun[tensor], by_dma=True)
 
     def _finish(self, kernel: Kernel, tile: int) -> None:
         """After the last kernel that writes a tensor: stores its rows, carries over those that are needed again."""
