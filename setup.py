@@ -152,7 +152,7 @@ setup(
     install_requires=INSTALL_REQUIRES,
     extras_require=EXTRAS,
     entry_points={
-        "console_scripts": ["neuron-cc = neuron_cc:main"],
+        "console_scripts": ["neuron-cc = neuron_cc:main", "tvmc = tvm_neuron.tvmc.main:main"],
         "tvm_neuron.schedules": ["neuron = tvm_neuron_schedules:RULES"],
         "torch_dynamo_backends": ["neuron = tvm_neuron.torch:neuron"],  # for torch.compile(model, backend="neuron")
     },

@@ -1,6 +1,38 @@
-"""`relay.frontend`: the importers, with Relay's signatures."""
+"""`relay.frontend`: the importers, with Relay's signatures; those that are not here say how to get to one that is."""
 
+from collections.abc import Callable
+from typing import Any
+
+from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend import from_onnx
+from tvm_neuron.frontend.tflite import from_tflite
 from tvm_neuron.frontend.torch import from_pytorch
 
-__all__ = ["from_onnx", "from_pytorch"]
+_ELSEWHERE = {
+    "from_keras": "keras: model.export('model.onnx', format='onnx')",
+    "from_tensorflow": "tf2onnx: python -m tf2onnx.convert --graphdef model.pb --inputs x:0 --outputs y:0",
+    "from_paddle": "paddle2onnx: paddle2onnx --model_dir ... --save_file model.onnx",
+    "from_mxnet": "mxnet: mxnet.onnx.export_model",
+    "from_caffe": "caffe2onnx",
+    "from_caffe2": "torch: it became part of PyTorch, whose torch.onnx.export writes its models",
+    "from_darknet": "darknet2onnx or PyTorch's readers of .cfg and .weights files",
+    "from_oneflow": "oneflow_onnx: oneflow_onnx.oneflow2onnx.util.convert_to_onnx_and_check",
+}
+"""Importers of TVM 0.18 that are not here: what writes such models as ONNX."""
+
+__all__ = ["from_onnx", "from_pytorch", "from_tflite", *_ELSEWHERE]
+
+
+def _refused(name: str, converter: str) -> Callable[..., Any]:
+    def importer(*args: Any, **kwargs: Any) -> Any:
+        """Raises ModelError: there is no such importer; the message says what to use instead."""
+        del args, kwargs
+        raise ModelError(
+            f"relay.frontend.{name} is not here: write the model as ONNX ({converter}) and read it with from_onnx"
+        )
+
+    importer.__name__ = name
+    return importer
+
+
+globals().update({name: _refused(name, converter) for name, converter in _ELSEWHERE.items()})

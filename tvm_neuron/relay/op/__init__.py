@@ -20,14 +20,15 @@ from tvm_neuron.relay.op import (
     resizing,
     shape,
     sorting,
+    sparse,
 )
 from tvm_neuron.relay.op.declare import OPERATORS, PUBLIC
 
 __all__ = ["FAMILIES", "OPERATORS", "annotation", "image", "namespace", "nn", "vision"]
 
 FAMILIES = (
-    elementwise, reduce, shape, indexing, create, sorting, dense, convolution, pooling, norm, layers, resizing, boxes,
-    annotation,
+    elementwise, reduce, shape, indexing, create, sorting, dense, sparse, convolution, pooling, norm, layers, resizing,
+    boxes, annotation,
 )  # fmt: skip
 """The files, in the order of the manual."""
 

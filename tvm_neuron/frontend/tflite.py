@@ -1,0 +1,40 @@
+"""from_tflite: TFLite files by TVM's own importer, which is right on float and on quantised networks."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tvm
+
+from tvm_neuron.errors import ModelError
+from tvm_neuron.frontend.packages import needed
+
+_MAGIC = slice(4, 8), b"TFL3"
+
+
+def from_tflite(
+    model: Any, shape_dict: Mapping[str, Sequence[int]] | None = None, dtype_dict: Mapping[str, str] | None = None,
+) -> tuple[tvm.IRModule, dict[str, tvm.runtime.Tensor]]:  # fmt: skip
+    """The module of a TFLite model, a `tflite.Model` or the bytes of a file; no weights, which are its constants.
+
+    The arguments are those of TVM 0.18. `shape_dict` and `dtype_dict` say what the inputs are, where it is not what the
+    file says.
+
+    Raises ModelError: the package tflite is missing, it is no TFLite model, or an operator of it is unknown.
+    """
+    tflite = needed("tflite", "from_tflite")
+    place, magic = _MAGIC
+    if isinstance(model, bytes | bytearray | memoryview):
+        if bytes(model[place]) != magic:
+            raise ModelError(f"from_tflite: these {len(model)} bytes are no TFLite file")
+        model = tflite.Model.GetRootAsModel(bytes(model), 0)
+    elif not isinstance(model, tflite.Model):
+        raise ModelError(f"from_tflite takes a tflite.Model or the bytes of a file, got {type(model).__name__}")
+    theirs = needed("tvm.relax.frontend.tflite", "from_tflite")
+    shapes = {name: tuple(shape) for name, shape in (shape_dict or {}).items()}
+    try:
+        mod = theirs.from_tflite(model, shapes or None, dict(dtype_dict or {}) or None)
+    except (NotImplementedError, AssertionError, ValueError, RuntimeError, KeyError, TypeError, IndexError) as error:
+        reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise ModelError(f"from_tflite: {reason}") from error
+    mod["main"] = mod["main"].without_attr("params")  # they are in the module
+    return mod, {}
