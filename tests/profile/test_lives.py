@@ -6,10 +6,12 @@ from itertools import product
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 
+from tests.sim.small import load, program, sbuf, store
 from tests.sim.strategies import programs
 from tests.sim.sync import serialise
 from tvm_neuron.hw import load_device
 from tvm_neuron.isa import DramTile, Tile
+from tvm_neuron.isa.act import ActivationReduce
 from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.isa.operand import is_first
 from tvm_neuron.profile.lives import find_lives
@@ -23,10 +25,10 @@ GROUP = 32
 @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_every_byte_of_every_access(drawn: Program) -> None:
-    program = serialise(drawn)
-    _, dynamic, clock = clocked(program, DEVICE)
-    found = find_lives(program, program.with_body(()), DEVICE, dynamic, clock.start, clock.end)
-    lives, until, edges = by_bytes(program, clock.start.tolist(), clock.end.tolist())
+    body = serialise(drawn)
+    _, dynamic, clock = clocked(body, DEVICE)
+    found = find_lives(body, body.with_body(()), DEVICE, dynamic, clock.start, clock.end)
+    lives, until, edges = by_bytes(body, clock.start.tolist(), clock.end.tolist())
     assert [(life.place, life.row, life.use, life.end_ps) for life in found.lives] == lives
     assert found.edges == edges
     for place, group in product(("sbuf", "psum"), (None, *range(DEVICE.partitions // GROUP))):
@@ -40,14 +42,14 @@ def test_every_byte_of_every_access(drawn: Program) -> None:
             assert value == len(now) * GROUP
 
 
-def by_bytes(program: Program, start: list[int], end: list[int]) -> tuple[list, list, set]:
+def by_bytes(body: Program, start: list[int], end: list[int]) -> tuple[list, list, set]:
     """(place, row, first use, end) of each life; (byte, life, when it was written over) of all bytes; the edges."""
     owner: dict[tuple, int] = {}
     lives: list[list] = []
     until: list[tuple[tuple, int, float]] = []
     edges = set()
     origins, is_load = [], []
-    for row, (indices, instruction) in enumerate(unroll(program.body)):
+    for row, (indices, instruction) in enumerate(unroll(body.body)):
         tiles = sorted(instruction.tiles(), key=lambda named: named[1].role != "reads")
         for _, kind, tile in tiles:
             touched = set(bytes_of(tile, indices))
@@ -66,7 +68,7 @@ def by_bytes(program: Program, start: list[int], end: list[int]) -> tuple[list, 
                 lives.append([place, row, -1, end[row]])
                 origins.append(instruction.origin)
                 read = [t for _, k, t in tiles if k.role == "reads" and isinstance(t, DramTile)]
-                is_load.append(any(program.tensors[t.tensor].kind in ("weight", "input") for t in read))
+                is_load.append(any(body.tensors[t.tensor].kind in ("weight", "input") for t in read))
     until += [(byte, number, np.inf) for byte, number in owner.items()]
     return [tuple(life) for life in lives], until, edges
 
@@ -82,3 +84,12 @@ def bytes_of(tile: Tile | DramTile, indices: tuple[int, ...]) -> Iterator[tuple]
                 first = tile.partition.at(indices)
                 for group in range(first // GROUP, (first + tile.partitions - 1) // GROUP + 1):
                     yield tile.space, group, tile.offset.at(indices) + sum(steps) * size + byte
+
+
+def test_both_results_of_an_instruction_have_a_place_of_their_own() -> None:
+    both = ActivationReduce(sbuf(64), sbuf(128, 1), sbuf(0), 1.0, 0.0, "relu")
+    body = serialise(program(load(), both, store(64, 4), store(128, 1)))
+    _, dynamic, clock = clocked(body, DEVICE)
+    found = find_lives(body, body.with_body(()), DEVICE, dynamic, clock.start, clock.end).lives
+    made = [(life.low, life.high, life.use, life.end_ps) for life in found if life.row == 1]
+    assert made == [(64, 72, 2, clock.end[2]), (128, 130, 3, clock.end[3])]

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.hw import Device
-from tvm_neuron.isa import DramTile, Instruction
+from tvm_neuron.isa import DramTile, Instruction, Tile
 from tvm_neuron.isa.dtypes import size_bytes
-from tvm_neuron.isa.operand import TileKind, is_first
+from tvm_neuron.isa.operand import ScalarKind, TileKind, is_first
 from tvm_neuron.program import Program
 from tvm_neuron.program.cells import GROUP, Cells, Footprint, Marks, Place, footprints, window
 from tvm_neuron.program.dynamic import Dynamic, affine_at, expand
@@ -104,7 +104,10 @@ class _Tracer:
             place: np.full(cells.groups * cells.count, -1, np.int32) for place, cells in self.cells.items()
         }
         rows = dynamic.rows()
-        self.boxes = [_Boxes(one, dynamic.index[mine]) for one, mine in zip(dynamic.statics, rows, strict=True)]
+        self.boxes = [
+            [_Boxes(one, kind, tile, dynamic.index[mine]) for _, kind, tile in one.tiles() if kind.role != "reads"]
+            for one, mine in zip(dynamic.statics, rows, strict=True)
+        ]
         self.lives: list[Life] = []
         self.stolen: list[tuple[int, int, int, int]] = []  # (life, group, ps, bytes): what another one wrote over
         self.edges: set[tuple[int, int]] = set()
@@ -116,12 +119,15 @@ class _Tracer:
         for row, (number, begin, done) in enumerate(rows):
             turn = turns[number]
             turns[number] += 1
-            boxes = self.boxes[number]
-            for tile in self.touched[number]:
-                if tile.is_write and not boxes.adds[turn]:
-                    self._write(tile, number, turn, row, begin, done)
+            one, touched = self.dynamic.statics[number], self.touched[number]
+            written = self.boxes[number]
+            for tile in touched[: -len(written)]:
+                self._read(tile, turn, row, one.origin, done)
+            for tile, box in zip(touched[-len(written) :], written, strict=True):
+                if box.adds[turn]:
+                    self._read(tile, turn, row, one.origin, done)
                 else:
-                    self._read(tile, turn, row, boxes.origin, done)
+                    self._write(tile, box, one, turn, row, begin, done)
 
     def _read(self, tile: Footprint, turn: int, row: int, origin: int, done: int) -> None:
         for number in _owners(window(self.owner[tile.place], tile, tile.at[turn])):
@@ -132,7 +138,9 @@ class _Tracer:
             if life.loaded < 0 or self.tensors[life.loaded].kind not in ("weight", "input"):
                 self.edges.add((life.writer.origin, origin))
 
-    def _write(self, tile: Footprint, number: int, turn: int, row: int, begin: int, done: int) -> None:
+    def _write(
+        self, tile: Footprint, box: "_Boxes", writer: Instruction, turn: int, row: int, begin: int, done: int
+    ) -> None:
         marks = window(self.owner[tile.place], tile, tile.at[turn])
         size = _cell_bytes(tile.place, self.cells[tile.place])
         first = tile.at[turn] // self.cells[tile.place].count
@@ -140,10 +148,8 @@ class _Tracer:
             for group, part in enumerate(marks, first):
                 self.stolen.append((victim, group, begin, int(np.count_nonzero(part == victim)) * size))
         marks[...] = len(self.lives)
-        box = self.boxes[number]
         low, partition = box.low[turn], box.partition[turn]
         taken = prod(tile.shape) * size
-        writer = self.dynamic.statics[number]
         self.lives.append(
             Life(tile.place, writer, row, low, low + box.extent, partition, box.partitions, taken, begin, done)
         )
@@ -164,13 +170,13 @@ class _Tracer:
 
 
 class _Boxes:
-    """Where one instruction writes at each of its turns, and whether it adds to what is there."""
+    """Where one operand is written at each turn of its instruction, and whether that adds to what is there."""
 
-    def __init__(self, instruction: Instruction, index: NDArray[np.int32]) -> None:
-        kind, tile = next((kind, tile) for _, kind, tile in instruction.tiles() if kind.role != "reads")
+    def __init__(
+        self, instruction: Instruction, kind: TileKind | ScalarKind, tile: Tile | DramTile, index: NDArray[np.int32]
+    ) -> None:
         unless = kind.unless if isinstance(kind, TileKind) else ""
         first = getattr(instruction, unless) if unless else ()
-        self.origin = instruction.origin
         self.adds = [not is_first(first, tuple(turn)) for turn in index.tolist()]
         offset = affine_at(tile.offset, index)
         if isinstance(tile, DramTile):

@@ -4,7 +4,7 @@ from math import prod
 
 import numpy as np
 
-from tvm_neuron.isa import QUEUES, Activation, DramTile, Instruction, Matmul, Tile, Transpose
+from tvm_neuron.isa import QUEUES, DramTile, Instruction, Matmul, Tile, Transpose
 from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.profile.parquet.chunk import ENGINES, IS_DMA, Chunk, ns, span, table_of, texts
 from tvm_neuron.profile.run import CoreRun
@@ -38,7 +38,7 @@ def instruction(core: CoreRun, first_id: int) -> Chunk:
         **{name: np.array(sizes, np.int64)[number] for name, sizes in fixed.items()},
         "tensor_instruction_type": texts([_TYPES.get(type(each), "") for each in statics], number),
         "raw_flops": 2 * one.cost_of("macs")[rows],
-        "scalar_activation_fn": texts([e.function if isinstance(e, Activation) else "" for e in statics], number),
+        "scalar_activation_fn": texts([getattr(each, "function", "") for each in statics], number),
     }
 
 
