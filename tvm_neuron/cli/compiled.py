@@ -6,6 +6,7 @@ from typing import Any
 
 from tvm_neuron import neff
 from tvm_neuron.errors import NeffError
+from tvm_neuron.profile import Report, make_report
 
 _ELF = b"\x7fELF"
 _ELF_HEADER_BYTES = 64
@@ -23,6 +24,22 @@ def open_compiled(path: str) -> Any:
     _check_whole(path, data)
     del data  # loading makes copies of its own, beside which this one need not be held
     return _load_library(path)
+
+
+def report_of(path: str, bucket: int = 0) -> Report:
+    """The report of a .neff or a library, or of one of its buckets.
+
+    Raises:
+        NeuronError: see `open_compiled`; a .neff has no buckets, a library not this one.
+    """
+    compiled = open_compiled(path)
+    if isinstance(compiled, neff.Pipeline):
+        if bucket:
+            raise NeffError(f"--bucket {bucket}: a .neff has one set of shapes; leave the option out")
+        return make_report(compiled.cores[0].placement, [compiled])
+    from tvm_neuron.runtime import report
+
+    return report(compiled, bucket)
 
 
 def is_library(path: str) -> bool:

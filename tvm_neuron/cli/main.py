@@ -1,6 +1,7 @@
 """neuron-cc: finds the command, runs it, and turns every expected failure into one line.
 
-Exit codes: 0 done; 1 refused, with the reason on stderr; 2 wrong use of the command line; 130 interrupted.
+Exit codes: 0 done; 1 refused, with the reason on stderr; 2 wrong use of the command line; 3 files differ (`diff`);
+130 interrupted.
 """
 
 import argparse
@@ -14,7 +15,18 @@ from importlib.metadata import PackageNotFoundError, version
 import shtab
 
 from tvm_neuron import neff
-from tvm_neuron.cli import check_model, disassemble, explain, info, list_operators, replay, report, run, throughput
+from tvm_neuron.cli import (
+    check_model,
+    diff,
+    disassemble,
+    explain,
+    info,
+    list_operators,
+    replay,
+    report,
+    run,
+    throughput,
+)
 from tvm_neuron.cli import compile as compile_command
 from tvm_neuron.cli.interrupt import take_over, too_late
 from tvm_neuron.cli.log import print_warning, warnings_to
@@ -23,10 +35,11 @@ from tvm_neuron.errors import InternalError, NeuronError, ProgramError, internal
 from tvm_neuron.runtime import VERSION
 
 COMMANDS = (
-    check_model, compile_command, run, report, throughput, info, disassemble, list_operators, explain, replay,
+    check_model, compile_command, run, report, diff, throughput, info, disassemble, list_operators, explain, replay,
 )  # fmt: skip
 _EPILOG = """\
-exit codes: 0 done; 1 refused, with the reason on stderr; 2 wrong use of the command line; 130 interrupted
+exit codes: 0 done; 1 refused, with the reason on stderr; 2 wrong use of the command line; 3 files differ (diff);
+130 interrupted
 
 first steps:
   neuron-cc check-model model.onnx            where would its operators run, and why?
@@ -45,14 +58,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         with warnings_to(partial(print_warning, options.command)):
-            options.run(options)
+            code: int = options.run(options) or 0
         sys.stdout.flush()
     except KeyboardInterrupt:  # in a process of somebody else's: see `interrupt`
         print(f"neuron-cc {options.command}: interrupted", file=sys.stderr)
         return 130
     except Exception as error:
         return _failed(options, error)
-    return 0
+    return code
 
 
 def _failed(options: argparse.Namespace, error: Exception) -> int:

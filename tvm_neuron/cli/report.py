@@ -6,10 +6,10 @@ from pathlib import Path
 from rich.console import Console
 
 from tvm_neuron import neff
-from tvm_neuron.cli.compiled import add_program, open_compiled, read_program
+from tvm_neuron.cli.compiled import add_program, read_program, report_of
 from tvm_neuron.cli.output import written_aside
-from tvm_neuron.errors import NeffError, OptionError, from_extra
-from tvm_neuron.profile import Report, make_report, run_of, trace_file, trace_writer
+from tvm_neuron.errors import OptionError, from_extra
+from tvm_neuron.profile import Report, run_of, trace_file, trace_writer
 from tvm_neuron.profile.tables import render
 
 NAME = "report"
@@ -32,18 +32,12 @@ def run(options: argparse.Namespace) -> None:
     Raises:
         NeuronError: a file can't be read or written, an option has no such value.
     """
-    from tvm_neuron.runtime import report
-
     if options.top < 0:
         raise OptionError(f"--top {options.top}: it is a number of layers, at least 0")
     if options.program and not (options.timeline or options.tables):
         raise OptionError("--program chooses the program for --timeline and --tables; a report is of the whole library")
     _check_extras(options)
-    compiled = open_compiled(options.file)
-    is_neff = isinstance(compiled, neff.Pipeline)
-    if is_neff and options.bucket:
-        raise NeffError(f"--bucket {options.bucket}: a .neff has one set of shapes; leave the option out")
-    result = make_report(compiled.cores[0].placement, [compiled]) if is_neff else report(compiled, options.bucket)
+    result = report_of(options.file, options.bucket)
     if options.timeline or options.tables:
         _write_run(options, result)
     if options.html:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from importlib.resources import files
 from typing import Any
 
 from bokeh.embed import components
@@ -15,7 +14,7 @@ from tvm_neuron.profile.page import plots
 from tvm_neuron.profile.page.facts import Moved, Operator, causes, moved, operators
 from tvm_neuron.profile.page.findings import findings
 from tvm_neuron.profile.page.graph import graph
-from tvm_neuron.profile.page.tables import Cell, number, table
+from tvm_neuron.profile.page.tables import Cell, document, number, table
 from tvm_neuron.profile.run import CoreRun, CpuPart, Part, Run, run_of
 
 _PS_PER_US = 1e6
@@ -46,11 +45,7 @@ def page(report: dict[str, Any], placement: Sequence[Placement], parts: Sequence
         _section("Memory in total", _memory(run.cores)),
         _section("Where operators run", _placement(placement)),
     ]
-    return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<link rel="icon" href="data:,"><style>{_file("page.css")}</style>{resources.render_js()}</head>'
-        f"<body>{''.join(sections)}<script>{_file('page.js')}</script>{script}</body></html>\n"
-    )
+    return document(title, "".join(sections), resources.render_js(), script)
 
 
 def _operators(core: CoreRun) -> list[Operator]:
@@ -76,10 +71,6 @@ def _plots(
         for place in ("sbuf", "psum"):
             if drawn := plots.memory(core, place, shared):
                 yield f"{place}{at}", drawn
-
-
-def _file(name: str) -> str:
-    return (files("tvm_neuron.profile.page") / name).read_text("utf-8")
 
 
 def _section(title: str, body: str) -> str:

@@ -1,8 +1,9 @@
-"""HTML tables: of cells that are texts, or numbers with how they are shown."""
+"""HTML tables, of cells that are texts or numbers with how they are shown, and the page around them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,16 @@ Cell = str | Number
 def number(value: float, form: str = ",.1f") -> Number:
     """A number in a format of Python's."""
     return Number(value, format(value, form))
+
+
+def document(title: str, body: str, head: str = "", end: str = "") -> str:
+    """A whole page, which needs nothing else, with what makes its tables sort and filter."""
+    style, script = ((files("tvm_neuron.profile.page") / name).read_text("utf-8") for name in ("page.css", "page.js"))
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<link rel="icon" href="data:,"><style>{style}</style>{head}</head>'
+        f"<body>{body}<script>{script}</script>{end}</body></html>\n"
+    )
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Cell]], name: str = "") -> str:
