@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import onnxruntime
 import pytest
+from tvm_neuron.codegen.overlap.finish import finish_early
 
 from tests.codegen.detectors import CLASSES, inputs_of, scores
 from tests.codegen.graphs import graph_of
 from tests.codegen.interpreter import run_kernels
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
-from tvm_neuron.codegen.overlap.finish import finish_early
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.codegen.tiles.group import group_of
 from tvm_neuron.codegen.tiles.rows import Group
