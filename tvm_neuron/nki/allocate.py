@@ -11,12 +11,14 @@ from tvm_neuron.allocation.place import place as place_buffers
 from tvm_neuron.codegen.sync import synchronise
 from tvm_neuron.isa import DramTile, Instruction, Tile
 from tvm_neuron.isa.dtypes import DTYPES, size_bytes
+from tvm_neuron.nki.fit import Fitted, fit
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.trace import Place, Record, Trace
 from tvm_neuron.nki.view import Tensor
 from tvm_neuron.program import DramTensor, Origin, Program
 
 _ALIGN_BYTES = 32
+_FULL = 7 / 8  # of a memory: tiles of many sizes alive at once leave gaps, and more is not worth a search for places
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class Assembled:
     program: Program
     weights: Mapping[str, NDArray[Any]]
     names: Mapping[int, str]
+    fitted: Fitted
 
 
 def assemble(trace: Trace, outputs: set[int]) -> Assembled:
@@ -34,7 +37,7 @@ def assemble(trace: Trace, outputs: set[int]) -> Assembled:
     Raises:
         KernelError: what is alive at one time does not fit on chip.
     """
-    records = trace.records
+    records, fitted = fit(trace, trace.records)
     offsets = _offsets(trace, records)
     origins = {at: number for number, at in enumerate(dict.fromkeys(record.at for record in records))}
     used = [tensor for tensor in trace.tensors if tensor.memory == "hbm"]
@@ -46,7 +49,7 @@ def assemble(trace: Trace, outputs: set[int]) -> Assembled:
     weights = {
         names[number]: values.astype(DTYPES[trace.tensors[number].dtype]) for number, values in trace.constants.items()
     }
-    return Assembled(synchronise(program, trace.device), weights, names)
+    return Assembled(synchronise(program, trace.device), weights, names, fitted)
 
 
 def _kind(tensor: Tensor, outputs: set[int]) -> str:
@@ -83,7 +86,7 @@ def _placed(trace: Trace, buffers: list[Buffer], capacity: int, memory: str, ste
     slack = steps
     while True:
         longer = [replace(buffer, last=min(buffer.last + slack, steps)) for buffer in buffers]
-        if not slack or peak_bytes(longer) <= capacity:
+        if not slack or peak_bytes(longer) <= _FULL * capacity:
             found, failed = place_buffers(longer, capacity)
             if failed is None:
                 return found

@@ -3,6 +3,7 @@
 Beta 1 returns a tile: `tile = nisa.exp(...)`; later versions write one: `nisa.exp(dst, ...)`.
 """
 
+import functools
 import inspect
 from collections.abc import Callable
 from enum import Enum
@@ -52,8 +53,13 @@ INSTRUCTIONS: dict[str, Callable[..., Result]] = {
 }
 
 
+@functools.cache
+def _operands(make: Callable[..., Result]) -> tuple[str, ...]:
+    return tuple(inspect.signature(make).parameters)
+
+
 def _words(name: str, make: Callable[..., Result], words: dict[str, Any]) -> dict[str, Any]:
-    taken = inspect.signature(make).parameters
+    taken = _operands(make)
     unknown = sorted(word for word in words if word not in taken and word not in IGNORED)
     if unknown:
         raise wrong(f"{name} has no operand {', '.join(unknown)} in this model; it has {', '.join(taken)}")

@@ -102,6 +102,12 @@ class Trace:
         self.tensors.append(made)
         return self.views(made, ZERO, axes)
 
+    def blank(self, memory: str, dtype: str, partitions: int, elems: int) -> int:
+        """The number of a new tensor [partitions, elems] that no call of the kernel's makes."""
+        made = self.tensor((partitions, elems), dtype, memory, "spilled" if memory == "hbm" else "")
+        made.tensor.name += str(made.tensor.number) if memory == "hbm" else ""
+        return made.tensor.number
+
     def constant(self, values: Array, dtype: str) -> View:
         """A tensor in device memory that holds `values`."""
         found = self.tensor(values.shape, dtype, "hbm", kind="weight")

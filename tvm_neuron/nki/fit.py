@@ -1,0 +1,174 @@
+"""fit: has what is loaded again and again loaded once where SBUF has room for it, and spills what it has no room for.
+
+Both follow from one rule: of the logical tiles in SBUF, that which is used again last goes first. A tile that holds
+what a load put there is simply loaded again; any other is stored to device memory before.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from tvm_neuron.isa import DmaCopy, DramTile, Tile, affine
+from tvm_neuron.isa.dtypes import size_bytes
+from tvm_neuron.nki.trace import Place, Record, Trace
+
+# Of SBUF: what is kept only to spare loads leaves a quarter for tiles that are used in turns; what must be kept leaves
+# little, since tiles of many sizes leave gaps.
+_KEPT, _FILLED = 3 / 4, 15 / 16
+
+
+@dataclass
+class Fitted:
+    """What fit did: loads that were left out, and bytes that were stored and loaded again for want of room."""
+
+    loads: int = 0
+    saved_bytes: int = 0
+    reloaded_bytes: int = 0
+
+
+def fit(trace: Trace, records: list[Record]) -> tuple[list[Record], Fitted]:
+    """The records with loads left out and spills put in."""
+    done = Fitted()
+    if any(tensor.addresses for tensor in trace.tensors):
+        return records, done  # the kernel has placed its tiles
+    capacity = trace.device.sbuf_bytes_per_partition
+    needed = peak(trace, records)
+    shared = _share(trace, records, done)
+    room = int(max(_KEPT * capacity, min(needed, _FILLED * capacity)))
+    return (shared if peak(trace, shared) <= room else _Filled(trace, shared, room, done).run()), done
+
+
+def block_bytes(trace: Trace, place: Place) -> int:
+    """Bytes of each partition that a logical tile takes in SBUF."""
+    tensor = trace.tensors[place[0]]
+    return -(-tensor.elems * size_bytes(tensor.dtype) // 32) * 32
+
+
+def peak(trace: Trace, records: list[Record]) -> int:
+    """The most bytes of a partition of SBUF that are alive at once."""
+    lives: dict[Place, list[int]] = {}
+    for step, record in enumerate(records):
+        for place in record.places.values():
+            lives.setdefault(place, [step, step])[1] = step
+    changes = Counter[int]()
+    for place, (first, last) in lives.items():
+        if trace.tensors[place[0]].memory == "sbuf":
+            changes[first] += block_bytes(trace, place)
+            changes[last + 1] -= block_bytes(trace, place)
+    most = alive = 0
+    for step in sorted(changes):
+        alive += changes[step]
+        most = max(most, alive)
+    return most
+
+
+def _writes(record: Record) -> set[Place]:
+    return {record.places[name] for name, _ in record.instruction.destinations if name in record.places}
+
+
+def _share(trace: Trace, records: list[Record], done: Fitted) -> list[Record]:
+    """Of tiles that only a load of the same constant place writes, the first stands for all."""
+    writers = Counter(place for record in records for place in _writes(record))
+    first: dict[object, Place] = {}
+    same: dict[Place, Place] = {}
+    found = []
+    for record in records:
+        if source := _constant_load(trace, record):
+            place, tile = record.places["target"], record.instruction.destination
+            tensor = trace.tensors[place[0]]
+            key = (source, tile, tensor.partitions, tensor.elems, tensor.dtype)
+            if writers[place] == 1 and first.setdefault(key, place) != place:
+                same[place] = first[key]
+                done.loads += 1
+                continue
+        places = {name: same.get(place, place) for name, place in record.places.items()}
+        found.append(replace(record, places=places))
+    return found
+
+
+def _constant_load(trace: Trace, record: Record) -> DramTile | None:
+    instruction = record.instruction
+    if not isinstance(instruction, DmaCopy) or not isinstance(instruction.source, DramTile):
+        return None
+    is_constant = trace.tensors[instruction.source.tensor].kind in ("input", "weight")
+    return instruction.source if is_constant and isinstance(instruction.target, Tile) else None
+
+
+@dataclass
+class _Block:
+    """A logical tile that is, or was, in SBUF: where it is now, and the load that brings it back."""
+
+    place: Place
+    is_in: bool = True
+    load: Record | None = None
+
+
+@dataclass
+class _Filled:
+    trace: Trace
+    records: list[Record]
+    room: int
+    done: Fitted
+    found: list[Record] = field(default_factory=list)
+    blocks: dict[Place, _Block] = field(default_factory=dict)
+    inside: set[Place] = field(default_factory=set)
+    used: int = 0
+
+    def run(self) -> list[Record]:
+        """The records with loads and stores put in."""
+        writers = Counter(place for record in self.records for place in _writes(record))
+        uses: dict[Place, list[int]] = {}
+        for step, record in enumerate(self.records):
+            for place in set(record.places.values()):
+                if self.trace.tensors[place[0]].memory == "sbuf":
+                    uses.setdefault(place, []).append(step)
+        self.next = {place: steps[::-1] for place, steps in uses.items()}
+        for record in self.records:
+            mine = {place for place in record.places.values() if place in uses}
+            for place in mine:
+                self.next[place].pop()
+            for place in sorted(mine - self.inside):
+                self._bring(place, mine, record)
+            now = {name: self.blocks[p].place if p in mine else p for name, p in record.places.items()}
+            self.found.append(replace(record, places=now))
+            for place in _writes(record) & mine:
+                is_load = writers[place] == 1 and _constant_load(self.trace, record) is not None
+                self.blocks[place].load = self.found[-1] if is_load else None
+            for place in mine:
+                if not self.next[place]:
+                    self._leave(place)
+        return self.found
+
+    def _bring(self, place: Place, mine: set[Place], record: Record) -> None:
+        size = block_bytes(self.trace, place)
+        while self.used + size > self.room and (others := self.inside - mine):
+            self._evict(max(others, key=lambda other: (self.next[other][-1], other)), record.at)
+        self.inside.add(place)
+        self.used += size
+        block = self.blocks.get(place)
+        if block is None:
+            self.blocks[place] = _Block(place)
+            return
+        assert block.load is not None
+        tensor = self.trace.tensors[place[0]]
+        block.place = self.trace.blank("sbuf", tensor.dtype, tensor.partitions, tensor.elems), 0
+        block.load = Record(
+            block.load.instruction.replace(ring=self.trace.ring(False)), {"target": block.place}, record.at
+        )
+        self.found.append(block.load)
+        self.done.reloaded_bytes += size * tensor.partitions
+
+    def _evict(self, place: Place, at: str) -> None:
+        self._leave(place)
+        block, tensor = self.blocks[place], self.trace.tensors[place[0]]
+        if block.load is not None:
+            return
+        dtype, rows, elems = tensor.dtype, tensor.partitions, tensor.elems
+        scratch = DramTile(self.trace.blank("hbm", dtype, rows, elems), dtype, affine(0), ((elems, rows), (1, elems)))
+        whole = Tile("sbuf", dtype, affine(0), rows, affine(0), ((1, elems),))
+        self.found.append(Record(DmaCopy(scratch, whole, self.trace.ring(True)), {"source": block.place}, at))
+        block.load = Record(DmaCopy(whole, scratch, 0), {"target": block.place}, at)
+        self.done.saved_bytes += block_bytes(self.trace, place) * rows
+
+    def _leave(self, place: Place) -> None:
+        self.inside.discard(place)
+        self.used -= block_bytes(self.trace, place)
