@@ -8,7 +8,8 @@ import ml_dtypes
 import numpy as np
 
 Array = np.ndarray
-SAMPLES, NKIBENCH, ACCELOPT = "nki-samples 2026-02", "NKIBench", "AccelOpt samples"
+SAMPLES, EARLIER = "nki-samples 2026-02", "nki-samples 2025-11"
+NKIBENCH, ACCELOPT = "NKIBench", "AccelOpt samples"
 # Relative L2 error that the dtypes explain: float32 sums of some thousand products; one rounding to float16 or
 # bfloat16 in the end, or a chain of them.
 FLOAT32, FLOAT16, BFLOAT16, CHAIN16 = 2e-5, 5e-4, 4e-3, 1e-2
@@ -102,6 +103,75 @@ def doubled(x: Array, axes: int) -> Array:
     return x
 
 
+def layer_norm(x: Array, epsilon: float, gamma: Array, beta: Array) -> Array:
+    """Rows of mean 0 and variance 1, times gamma, plus beta."""
+    return (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + epsilon) * gamma + beta
+
+
+def softmax(x: Array) -> Array:
+    """Of rows."""
+    powers = np.exp(x - x.max(1, keepdims=True))
+    return powers / powers.sum(1, keepdims=True)
+
+
+def rms_norm(x: Array, weight: Array) -> Array:
+    """Of rows."""
+    return x / np.sqrt((x**2).mean(1, keepdims=True)) * weight
+
+
+def self_attention(q: Array, k: Array, v: Array, is_causal: bool = False) -> Array:
+    """softmax(q @ k.T / 8) @ v, by rows."""
+    scores = q @ k.T * 0.125
+    return softmax(np.where(np.tri(len(q)), scores, -9984.0) if is_causal else scores) @ v
+
+
+def heads(attend: Callable[..., Array]) -> Callable[..., Array]:
+    """The same for each of several heads [heads, rows, columns]."""
+    return lambda *tensors: np.stack([attend(*each) for each in zip(*tensors, strict=True)])
+
+
+def rotated(q: Array, k: Array, cos: Array, sin: Array) -> tuple[Array, Array]:
+    """Rotary positions of q and k [rows, d] by halves."""
+    return tuple(
+        each * cos + np.concatenate([-each[..., half:], each[..., :half]], -1) * sin
+        for each in (q, k)
+        for half in (each.shape[-1] // 2,)
+    )  # type: ignore[return-value]
+
+
+def adaptive(x: Array, size: tuple[int, int]) -> Array:
+    """Means of windows that cover [n, c, h, w] evenly."""
+    found = np.empty((*x.shape[:2], *size))
+    for at in np.ndindex(size):
+        rows, columns = (slice(i * n // m, -(-(i + 1) * n // m)) for i, n, m in zip(at, x.shape[2:], size, strict=True))
+        found[..., at[0], at[1]] = x[..., rows, columns].mean((2, 3))
+    return found
+
+
+def causal(q: Array, k: Array, v: Array) -> Array:
+    """Attention of q, k [d, rows] and v [rows, d] in which a row sees those up to itself."""
+    scores = q.T @ k / np.sqrt(len(q))
+    return softmax(np.where(np.tri(len(scores)), scores, -np.inf)) @ v
+
+
+def nearest(x: Array, shape: tuple[int, ...]) -> Array:
+    """[n, h, w, c] at the nearest place below."""
+    rows, columns = (np.arange(m) * n // m for n, m in zip(x.shape[1:3], shape[1:3], strict=True))
+    return x[:, rows][:, :, columns]
+
+
+def scattered(x: Array, source: Array) -> Array:
+    """Each value of `source` added where its 3 x 3 window of x, two apart and padded by one, has its largest."""
+    found = np.pad(np.zeros(x.shape), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=-np.inf)
+    for i, j in np.ndindex(source.shape[2:]):
+        window = padded[:, :, 2 * i : 2 * i + 3, 2 * j : 2 * j + 3].reshape(*x.shape[:2], 9)
+        at = window.argmax(-1)
+        for n, c in np.ndindex(x.shape[:2]):
+            found[n, c, 2 * i + at[n, c] // 3, 2 * j + at[n, c] % 3] += source[n, c, i, j]
+    return found[:, :, 1:-1, 1:-1]
+
+
 _BF16 = ml_dtypes.bfloat16
 _MAMBA = each(
     lambda rng: rng.uniform(0, 1, (1, 256, 512)).astype(np.float32), uniform(1, 256, 512),
@@ -158,4 +228,41 @@ CASES = (
     *(_accelopt(f"mamba_{v}") for v in ("v1", "v2", "v3")),
     Case(ACCELOPT, "rope_optimized", "samples/nki/rope_optimized.py", "kernel",
          each(uniform(128, 4096), uniform(64, 4096), uniform(64, 4096)), rope),
+    *(Case(EARLIER, f"layernorm {v}", "layernorm/layernorm_nki_kernel.py", f"nki_layernorm_kernel_{v}",
+           each(uniform(300, 1280), 1e-5, uniform(1280), uniform(1280)), layer_norm) for v in ("v1", "v2")),
+    Case(EARLIER, "rmsnorm", "rmsnorm/rmsnorm_nki_kernels.py", "nki_rmsnorm_kernel",
+         each(uniform(250, 512), uniform(512)), rms_norm),
+    Case(EARLIER, "softmax", "softmax/softmax_nki_kernels.py", "nki_softmax_kernel", each(uniform(300, 1000)), softmax),
+    Case(EARLIER, "rotary", "rotary/rotary_nki_kernels.py", "nki_apply_rotary_embedding",
+         each(uniform(1, 2, 200, 64), uniform(1, 2, 200, 64), uniform(1, 200, 64), uniform(1, 200, 64)),
+         lambda *x: np.stack(rotated(x[0], x[1], x[2][:, None], x[3][:, None])), grid=(1, 2)),
+    Case(EARLIER, "SD attention tutorial", "sd_attention/sd_attention_nki_kernels.py",
+         "fused_self_attn_for_SD_small_head_size", each(*(uniform(512, 64) for _ in range(3)), True),
+         self_attention, CHAIN16),
+    *(Case(EARLIER, f"matmul {name}", _MATMUL, f"nki_matmul_{name}_", _LARGE, product, CHAIN16)
+      for name in ("tiled", "hoist_load", "block_free_dimension", "fully_optimized")),
+    Case(EARLIER, "matmul basic", _MATMUL, "nki_matmul_basic_",
+         each(uniform(128, 64, dtype=_BF16), uniform(128, 512, dtype=_BF16)), product, BFLOAT16),
+    Case(EARLIER, "add tutorial", "reference/tutorial.py", "add_kernel_nx8x128x512",
+         each(uniform(2, 8, 128, 512), uniform(2, 8, 128, 512), 2 * 8 * 128 * 512), lambda a, b, _: a + b, grid=(2,)),
+    Case(EARLIER, "SD attention reference", "reference/attention.py", "fused_self_attn_for_SD_small_head_size",
+         each(uniform(1, 64, 512), uniform(1, 512, 64), uniform(1, 512, 64)),
+         heads(lambda q, k, v: self_attention(q.T, k, v)), CHAIN16, grid=(1,)),
+    Case(EARLIER, "flash_fwd", "reference/attention.py", "flash_fwd",
+         each(uniform(1, 1, 128, 2048, dtype=_BF16), uniform(1, 1, 128, 2048, dtype=_BF16),
+              uniform(1, 1, 2048, 128, dtype=_BF16), lambda rng: np.zeros(1, np.int32)),
+         lambda q, k, v, _: causal(q[0, 0], k[0, 0], v[0, 0])[None, None], CHAIN16, grid=(1, 1)),
+    Case(EARLIER, "allocated SD attention", "reference/allocated_attention.py",
+         "allocated_fused_self_attn_for_SD_small_head_size",
+         each(uniform(1, 128, 1024), uniform(1, 128, 1024), uniform(1, 1024, 128)),
+         heads(lambda q, k, v: self_attention(q.T, k.T, v).T), CHAIN16, grid=(1,)),
+    Case(EARLIER, "allocated rmsnorm_qkv", "reference/allocated_fused_linear.py", "allocated_fused_rms_norm_qkv",
+         each(uniform(1, 512, 1024, dtype=_BF16), uniform(1024, 512, dtype=_BF16)),
+         lambda x, w: (x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6)) @ w, CHAIN16),
+    Case(EARLIER, "adaptive_avg_pool2d", "reference/vision.py", "adaptive_avg_pool2d_kernel",
+         each(uniform(1, 32, 20, 20), (6, 7)), adaptive),
+    Case(EARLIER, "resize_nearest", "reference/vision.py", "resize_nearest_fixed_dma_kernel",
+         each(uniform(2, 30, 20, 16), (2, 59, 38, 16)), nearest, 0.0),
+    Case(EARLIER, "select_and_scatter", "reference/vision.py", "select_and_scatter_kernel",
+         each(uniform(8, 64, 56, 56), uniform(8, 64, 28, 28)), scattered),
 )  # fmt: skip

@@ -113,3 +113,60 @@ def crowded(x, w):
     for i in nl.affine_range(blocks):
         nl.store(out[i], value=nl.multiply(tiles[i], tiles[blocks - 1 - i]))
     return out
+
+
+@nki.jit
+def causal_softmax(x):
+    """Of rows that see the columns up to their own number."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    i_p, i_f = nl.mgrid[0:128, 0:128]
+    for i in nl.affine_range(x.shape[1] // 128):
+        columns = slice(i * 128, (i + 1) * 128)
+        seen = nisa.affine_select(pred=(i_p >= i_f), on_true_tile=nl.load(x[:, columns]), on_false_value=-9984.0)
+        total = nl.ndarray((128, 1), dtype=nl.float32)
+        powers = nisa.activation(
+            np.exp, seen, reduce_op=np.add, reduce_res=total, reduce_cmd=nisa.reduce_cmd.reset_reduce
+        )
+        nl.store(out[:, columns], value=powers / total)
+    return out
+
+
+@nki.jit
+def transposed(x):
+    out = nl.ndarray((x.shape[1], x.shape[0]), dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray((x.shape[1], x.shape[0]), dtype=x.dtype)
+    tile[...] = nisa.nc_transpose(nl.load(x))
+    nl.store(out, value=tile + nl.load_transpose2d(x))
+    return out
+
+
+@nki.jit
+def scan(a, b, start):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    found = nisa.tensor_tensor_scan(nl.load(a), nl.load(b), nl.load(start), np.multiply, np.add)
+    nl.store(out, value=found)
+    return out
+
+
+@nki.jit
+def whole_parts(x):
+    down, up, inward = (nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm) for _ in range(3))
+    tile = nl.load(x)
+    nl.store(down, value=nl.floor(tile))
+    nl.store(up, value=nl.ceil(tile))
+    nl.store(inward, value=nl.trunc(tile))
+    return down, up, inward
+
+
+@nki.jit
+def placed(x):
+    """Two tiles in turn at addresses of the kernel's."""
+    blocks, rows, columns = x.shape
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    place = nki.compiler.sbuf.mod_alloc(base_addr=1024, num_free_tiles=(2,))
+    tiles = nl.ndarray((blocks, nl.par_dim(rows), columns), dtype=x.dtype, buffer=place)
+    for i in nl.affine_range(blocks):
+        tiles[i] = nl.load(x[i])
+        tiles[i] += 1.0
+        nl.store(out[i], value=tiles[i])
+    return out

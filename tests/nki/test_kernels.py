@@ -94,3 +94,38 @@ def test_simulate_and_jit_of_a_plain_function() -> None:
     x = normal(128, 512)
     assert np.array_equal(simulate_kernel(beta1.softmax.function, x), beta1.softmax(x))
     assert jit(beta1.softmax) is beta1.softmax
+
+
+def test_a_diagonal_is_selected_and_rows_are_summed_on_the_way() -> None:
+    x = normal(128, 256)
+    parts = np.exp(x.astype(np.float64)).reshape(128, 2, 128) * np.tri(128)[:, None]
+    check(beta1.causal_softmax(x), (parts / parts.sum(2, keepdims=True)).reshape(128, 256), FLOAT32)
+
+
+def test_transpositions_by_the_tensor_engine() -> None:
+    x = normal(100, 60)
+    check(beta1.transposed(x), 2 * x.T.astype(np.float64), FLOAT32)
+
+
+def test_a_scan() -> None:
+    a, b, start = normal(64, 90), normal(64, 90)[::-1].copy(), normal(64, 1)
+    wanted, state = np.empty(a.shape), start[:, 0].astype(np.float64)
+    for at in range(a.shape[1]):
+        wanted[:, at] = state = a[:, at] * state + b[:, at]
+    check(beta1.scan(a, b, start), wanted, FLOAT32)
+
+
+def test_whole_parts() -> None:
+    x = 9 * normal(20, 30)
+    for found, function in zip(beta1.whole_parts(x), (np.floor, np.ceil, np.trunc), strict=True):
+        assert np.array_equal(found, function(x))
+
+
+@pytest.mark.parametrize("mode", ["nest", "strict"])
+def test_tiles_lie_where_the_kernel_says(mode: str) -> None:
+    x = normal(5, 128, 64)
+    traced = trace(beta1.placed, x)
+    assert np.array_equal(traced.run(mode), x + np.float32(1))
+    loads = [one for one in traced.assembled.program.body if one.destination.shape == (128, 64) and one.engine == "dma"]
+    addresses = [one.destination.offset.base for one in loads if hasattr(one.destination, "space")]
+    assert addresses == [1024, 1280, 1024, 1280, 1024]

@@ -32,7 +32,7 @@ def fit(trace: Trace, records: list[Record]) -> tuple[list[Record], Fitted]:
         return records, done  # the kernel has placed its tiles
     capacity = trace.device.sbuf_bytes_per_partition
     needed = peak(trace, records)
-    shared = _share(trace, records, done)
+    shared = _share(trace, records, done) if trace.dialect.hoists else records
     room = int(max(_KEPT * capacity, min(needed, _FILLED * capacity)))
     return (shared if peak(trace, shared) <= room else _Filled(trace, shared, room, done).run()), done
 

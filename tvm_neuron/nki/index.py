@@ -131,6 +131,13 @@ class Mask:
         return {-1: (0, 0)} if any(first >= end for first, end in found.values()) else found
 
 
+def as_mask(value: Any) -> Mask | None:
+    """A mask of the kernel's: a comparison of loop indices alone holds everywhere or nowhere."""
+    if value is None or isinstance(value, Mask):
+        return value
+    return None if value else Mask((Index(-1, ()),))
+
+
 def as_index(value: Any) -> Index:
     """A number as an index without axes."""
     return value if isinstance(value, Index) else Index(int(value), ())

@@ -6,11 +6,12 @@ Beta 1 returns a tile: `tile = nisa.exp(...)`; later versions write one: `nisa.e
 import functools
 import inspect
 from collections.abc import Callable
-from enum import Enum
+from enum import IntEnum
 from types import SimpleNamespace
 from typing import Any
 
 from tvm_neuron.nki import calls
+from tvm_neuron.nki.operators import ALU, named
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.tile import tile_of
 from tvm_neuron.nki.trace import Result, current
@@ -25,7 +26,7 @@ ENGINES = {
 IGNORED = frozenset(("name", "asynchronous", "dge_mode", "oob_mode", "precise_schedule", "directives"))
 
 
-class nc_version(Enum):  # noqa: N801 - the language's own name
+class nc_version(IntEnum):  # noqa: N801 - the language's own name
     """Generations of the core."""
 
     gen2, gen3, gen4 = 2, 3, 4
@@ -40,6 +41,7 @@ INSTRUCTIONS: dict[str, Callable[..., Result]] = {
     "activation": calls.activation,
     "activation_reduce": calls.activation_reduce,
     "dma_copy": calls.dma_copy,
+    "dma_transpose": calls.load_transposed,
     "nc_matmul": calls.nc_matmul,
     "nc_transpose": calls.nc_transpose,
     "reciprocal": calls.reciprocal,
@@ -101,6 +103,18 @@ def _dma_copy(*, dst: View, src: View, mask: Any = None, **_: Any) -> None:
     current().do(calls.dma_copy(src), dst, mask)
 
 
+def _iota(expr: Any, dtype: Any = "int32", mask: Any = None, **_: Any) -> View:
+    """An index at every place of its lattice."""
+    return tile_of(calls.iota(expr), mask, dtype)
+
+
+def _partition_reduce(op: Any, data: View, dtype: Any = None, mask: Any = None, **_: Any) -> View:
+    """[1, *N]: the sum over the partitions."""
+    if named(op, ALU, "tensor_partition_reduce") != "add":
+        raise wrong("tensor_partition_reduce of something other than add; the model sums by the Tensor engine")
+    return tile_of(calls.tensor_copy(tile_of(calls.partition_sum(data))), mask, dtype or data.dtype)
+
+
 def namespace(returns: bool) -> dict[str, Any]:
     """All names of `nki.isa`, in the form of a dialect."""
     form = returning if returns else writing
@@ -108,6 +122,10 @@ def namespace(returns: bool) -> dict[str, Any]:
     names["memset"] = returning("memset", calls.memset) if returns else _memset_into
     if returns:
         names["dma_copy"] = _dma_copy
+    if returns:
+        names["affine_select"] = returning("affine_select", calls.affine_select)
+        names["iota"] = _iota
+        names["tensor_partition_reduce"] = _partition_reduce
     names["engine"] = SimpleNamespace(**{name.removesuffix("_engine"): value for name, value in ENGINES.items()})
     names["reduce_cmd"] = SimpleNamespace(**{name: name for name in ("idle", "reset", "reduce", "reset_reduce")})
     return names | ENGINES | {"get_nc_version": get_nc_version, "nc_version": nc_version}

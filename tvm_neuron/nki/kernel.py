@@ -14,6 +14,7 @@ from tvm_neuron.hw import Device, load_device
 from tvm_neuron.isa.dtypes import DTYPES, device_dtype
 from tvm_neuron.neff import Neff, TensorInfo
 from tvm_neuron.nki.allocate import Assembled, assemble
+from tvm_neuron.nki.dialects import BETA2, Dialect
 from tvm_neuron.nki.dtypes import dtype_name
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.tile import Tile
@@ -64,14 +65,16 @@ class Traced:
 class Kernel:
     """A kernel. Calling it runs it on the model; `kernel[grid](...)` runs one instance after the other."""
 
-    def __init__(self, function: Callable[..., Any], chip: str = "trn1", grid: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self, function: Callable[..., Any], chip: str = "trn1", grid: tuple[int, ...] = (), dialect: Dialect = BETA2
+    ) -> None:
         functools.update_wrapper(self, function)
         self.name: str = function.__name__
-        self.function, self.chip, self.grid = function, chip, grid
+        self.function, self.chip, self.grid, self.dialect = function, chip, grid, dialect
 
     def __getitem__(self, grid: Any) -> "Kernel":
         sizes = grid if isinstance(grid, tuple) else (grid,)
-        return type(self)(self.function, self.chip, tuple(max(1, int(size)) for size in sizes))
+        return type(self)(self.function, self.chip, tuple(max(1, int(size)) for size in sizes), self.dialect)
 
     def __call__(self, *args: Any, **words: Any) -> Any:
         """The values that it returns, as arrays; see `trace`."""
@@ -83,7 +86,7 @@ class Kernel:
         Raises:
             KernelError: the kernel breaks a rule of the language or of the chip.
         """
-        trace = Trace(load_device(self.chip), Tile, grid=self.grid)
+        trace = Trace(load_device(self.chip), self.dialect, Tile, grid=self.grid)
         inputs: dict[str, Array] = {}
         begin(trace)
         try:
@@ -145,10 +148,10 @@ def _given(trace: Trace, inputs: dict[str, Array], name: str, value: Any) -> Any
     return trace.tensor(array.shape, dtype, "hbm", name, kind="input")
 
 
-def jit(function: Any = None, mode: str = "auto", **words: Any) -> Any:
+def jit(function: Any = None, mode: str = "auto", dialect: Dialect = BETA2, **words: Any) -> Any:
     """Makes a kernel of a function; a kernel that calls it runs it as a part of itself when mode is "trace"."""
     if function is None:
-        return functools.partial(jit, mode=mode, **words)
+        return functools.partial(jit, mode=mode, dialect=dialect, **words)
     if mode == "trace":
         return function
-    return function if isinstance(function, Kernel) else Kernel(function)
+    return function if isinstance(function, Kernel) else Kernel(function, dialect=dialect)

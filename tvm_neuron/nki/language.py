@@ -24,7 +24,7 @@ int8, int16, int32, uint8, uint16, uint32 = np.int8, np.int16, np.int32, np.uint
 bool_ = np.bool_
 fp32 = SimpleNamespace(min=float(np.finfo(np.float32).min), max=float(np.finfo(np.float32).max))
 sbuf, psum, hbm, private_hbm, shared_hbm = "sbuf", "psum", "hbm", "private_hbm", "shared_hbm"
-mgrid = Mgrid()
+mgrid, finfo = Mgrid(), np.finfo
 
 
 class par_dim(int):  # noqa: N801 - the language's own name
@@ -140,6 +140,11 @@ def load(src: View, *, mask: Any = None, dtype: Any = None, **_: Any) -> View:
     return tile_of(calls.load(src), mask, dtype)
 
 
+def load_transpose2d(src: View, *, mask: Any = None, dtype: Any = None, **_: Any) -> View:
+    """[F, P] of a tensor [P, F] in device memory."""
+    return tile_of(calls.load_transposed(src), mask, dtype)
+
+
 def store(dst: View, value: Any, *, mask: Any = None, **_: Any) -> None:
     """Writes a tile, or a number, to device memory."""
     calls.store(dst, value, mask)
@@ -187,6 +192,13 @@ def loop_reduce(
 ) -> View:
     """x in the first iteration of all loops, later the target op x."""
     return tile_of(calls.loop_reduce(x, op, loop_indices), mask, dtype)
+
+
+def _rounding(name: str) -> Callable[..., View]:
+    def function(x: Any, *, dtype: Any = None, mask: Any = None, **_: Any) -> View:
+        return tile_of(calls.tensor_copy(calls.rounded(name, x)), mask, dtype or x.dtype)
+
+    return _named(function, name, f"{name} of each element.")
 
 
 def negative(x: View, *, dtype: Any = None, mask: Any = None, **_: Any) -> View:
@@ -254,6 +266,7 @@ _ARITHMETIC = ("add", "subtract", "multiply", "divide", "maximum", "minimum", "p
 _LOGIC = (*calls.COMPARISONS, "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor")
 globals().update({name: _binary(name) for name in (*_ARITHMETIC, *_LOGIC)})
 globals().update({name: _unary(name) for name in ACTIVATION if name not in ("copy", "absolute")})
+globals().update({name: _rounding(name) for name in ("floor", "ceil", "trunc")})
 globals().update({name: _reduction(name) for name in ("sum", "max", "min", "prod")})
 
 __all__ = ["affine_range", "arange", "ds", "sequential_range", "static_range"]

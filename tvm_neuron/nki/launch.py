@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_neuron import neff
+from tvm_neuron.nki.dialects import BETA1, BETA2, Dialect
 from tvm_neuron.nki.kernel import Kernel, Traced, jit
 from tvm_neuron.sim import Timing
 
@@ -57,17 +58,17 @@ def save(traced: Traced, path: str | Path) -> None:
     Path(path).write_bytes(neff.write(traced.neff()))
 
 
-def baremetal(kernel: Any = None, **_: Any) -> Any:
+def baremetal(kernel: Any = None, dialect: Dialect = BETA2, **_: Any) -> Any:
     """The kernel itself: called with arrays, it gives arrays. Also as a decorator with arguments."""
-    return functools.partial(baremetal, **_) if kernel is None else jit(kernel)
+    return functools.partial(baremetal, dialect=dialect) if kernel is None else jit(kernel, dialect=dialect)
 
 
-def benchmark(kernel: Any = None, save_neff_name: str = "", **_: Any) -> Any:
+def benchmark(kernel: Any = None, save_neff_name: str = "", dialect: Dialect = BETA2, **_: Any) -> Any:
     """The kernel with `benchmark_result`; the numbers of runs are of no use, since all take the same time."""
     if kernel is None:
-        return functools.partial(benchmark, save_neff_name=save_neff_name)
-    of = jit(kernel)
-    found = Benchmark(of.function, of.chip, of.grid)
+        return functools.partial(benchmark, save_neff_name=save_neff_name, dialect=dialect)
+    of = jit(kernel, dialect=dialect)
+    found = Benchmark(of.function, of.chip, of.grid, of.dialect)
     found.save_neff_name = save_neff_name
     return found
 
@@ -76,8 +77,8 @@ profile = benchmark
 
 
 def simulate_kernel(kernel: Any, *args: Any, **words: Any) -> Any:
-    """The values that a kernel returns."""
-    return jit(kernel)(*args, **words)
+    """The values that a kernel returns; it is one of Beta 1, which alone has this name."""
+    return jit(kernel, dialect=BETA1)(*args, **words)
 
 
 def simulate(kernel: Any) -> Kernel:

@@ -3,6 +3,7 @@
 They resolve to this package where nothing else is installed that has them.
 """
 
+import functools
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tvm_neuron.nki import isa, language, launch, placing
+from tvm_neuron.nki.dialects import DIALECTS, Dialect
 from tvm_neuron.nki.kernel import jit
 
 
@@ -44,11 +46,20 @@ def _passed(function: Any = None, *_: Any, **__: Any) -> Any:
 _TYPING = {name: _Typing(name) for name in ("tensor", "mutable_tensor", "mutable", "scalar")}
 _ADVICE = ("enable_stack_allocator", "skip_middle_end_transformations", "force_auto_alloc", "multi_buffer")
 _COMPILER = dict.fromkeys(_ADVICE, _passed) | {"sbuf": placing.sbuf, "psum": placing.psum, "no_reorder": _Advice}
-_LAUNCH = {
-    "jit": jit, "baremetal": launch.baremetal, "benchmark": launch.benchmark, "profile": launch.profile,
-    "simulate_kernel": launch.simulate_kernel, "simulate": launch.simulate, "trace": launch.trace,
-    "tensor": _TYPING["tensor"],
-}  # fmt: skip
+
+
+def _launch(dialect: Dialect) -> dict[str, Any]:
+    forms: dict[str, Any] = {
+        "jit": jit,
+        "baremetal": launch.baremetal,
+        "benchmark": launch.benchmark,
+        "profile": launch.profile,
+    }
+    found: dict[str, Any] = {name: functools.partial(form, dialect=dialect) for name, form in forms.items()}
+    others = {"simulate_kernel": launch.simulate_kernel, "simulate": launch.simulate, "trace": launch.trace}
+    return found | others | {"tensor": _TYPING["tensor"]}
+
+
 _LANGUAGE = {name: value for name, value in vars(language).items() if not name.startswith("_")}
 _CONSTANTS = {"sizeinbytes": lambda dtype: np.dtype(dtype).itemsize, "sbuf_min_align": 1}
 
@@ -57,29 +68,30 @@ def _allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, **_: Any) 
     return bool(np.allclose(np.asarray(a, np.float64), np.asarray(b, np.float64), rtol, atol))
 
 
+def _package(dialect: Dialect) -> dict[str, dict[str, Any]]:
+    name = dialect.package
+    return {
+        name: _launch(dialect),
+        f"{name}.language": _LANGUAGE,
+        f"{name}.language.constants": _CONSTANTS,
+        f"{name}.isa": isa.namespace(dialect.returns),
+        f"{name}.isa.constants": _ISA_CONSTANTS,
+        f"{name}.typing": _TYPING,
+        f"{name}.compiler": _COMPILER,
+        f"{name}.compiler.sbuf": vars(placing.sbuf),
+        f"{name}.compiler.psum": vars(placing.psum),
+    }
+
+
+_ISA_CONSTANTS = {"engine": SimpleNamespace(**isa.ENGINES), "oob_mode": SimpleNamespace(error=0, skip=1)}
 MODULES: dict[str, dict[str, Any]] = {
     "neuronxcc": {},
-    "neuronxcc.nki": _LAUNCH,
-    "neuronxcc.nki.language": _LANGUAGE,
-    "neuronxcc.nki.language.constants": _CONSTANTS,
-    "neuronxcc.nki.isa": isa.namespace(returns=True),
-    "neuronxcc.nki.isa.constants": {
-        "engine": SimpleNamespace(**isa.ENGINES),
-        "oob_mode": SimpleNamespace(error=0, skip=1),
-    },
-    "neuronxcc.nki.typing": _TYPING,
-    "neuronxcc.nki.compiler": _COMPILER,
-    "neuronxcc.nki.compiler.sbuf": vars(placing.sbuf),
-    "neuronxcc.nki.compiler.psum": vars(placing.psum),
     "neuronxcc.starfish": {},
     "neuronxcc.starfish.support": {},
     "neuronxcc.starfish.support.util": {"allclose": _allclose},
-    "nki": _LAUNCH,
-    "nki.language": _LANGUAGE,
-    "nki.isa": isa.namespace(returns=False),
-    "nki.typing": _TYPING,
-    "nki.compiler": _COMPILER,
 }
+for _dialect in DIALECTS:
+    MODULES |= _package(_dialect)
 
 
 class _Finder(MetaPathFinder, Loader):

@@ -35,5 +35,5 @@ def named(op: Any, table: dict[str, str], what: str) -> str:
     """
     name = op if isinstance(op, str) else getattr(op, "__name__", "")
     if name not in table:
-        raise wrong(f"{what} has no operator {name or op!r}; it has {', '.join(table)}")
+        raise wrong(f"{what} has no operator {name or op}; it has {', '.join(table)}")
     return table[name]

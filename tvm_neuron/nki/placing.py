@@ -24,7 +24,7 @@ def _alloc_sbuf(func: Callable[..., Any]) -> Placed:
     """func(idx, pdim_size, fdim_size) gives (first partition, byte address)."""
 
     def address(index: Index, partitions: int, size: int) -> Address:
-        start, byte = func(index, partitions, size)
+        start, byte = func(idx=index, pdim_size=partitions, fdim_size=size)
         return int(start), int(byte)
 
     return Placed("sbuf", address)
@@ -34,7 +34,7 @@ def _alloc_psum(func: Callable[..., Any]) -> Placed:
     """func(idx, pdim_size, fdim_size) gives (bank, first partition, byte address in the bank)."""
 
     def address(index: Index, partitions: int, size: int) -> Address:
-        bank, start, byte = func(index, partitions, size)
+        bank, start, byte = func(idx=index, pdim_size=partitions, fdim_size=size)
         return int(start), int(bank) * current().device.psum_bank_bytes + int(byte)
 
     return Placed("psum", address)

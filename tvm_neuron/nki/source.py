@@ -1,6 +1,8 @@
 """place, wrong: the kernel's own file and line, and errors that end in them."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tvm_neuron.errors import KernelError
@@ -16,6 +18,19 @@ def place() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
+_blamed: list[str] = []
+
+
+@contextmanager
+def blamed(at: str) -> Iterator[None]:
+    """What goes wrong inside is the fault of the kernel's call at `at`, which may have been a while ago."""
+    _blamed.append(at)
+    try:
+        yield
+    finally:
+        _blamed.pop()
+
+
 def wrong(message: str, at: str = "") -> KernelError:
     """The error for what the kernel does at `at`, by default here."""
-    return KernelError(f"{message} ({at or place()})")
+    return KernelError(f"{message} ({at or (_blamed[-1] if _blamed else place())})")

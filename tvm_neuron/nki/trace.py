@@ -4,7 +4,7 @@ A call that gives a tile is held back until the next one: where its tile is assi
 instruction writes there. If the tile is read later all the same, it is written first, and copied there from it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Activation, Instruction, Matmul, Memset, TensorCopy, Transpose
 from tvm_neuron.isa.dtypes import MATMUL_DTYPES
-from tvm_neuron.nki.index import Mask
+from tvm_neuron.nki.dialects import Dialect
+from tvm_neuron.nki.index import Mask, as_mask
 from tvm_neuron.nki.patterns import boxes, tile_on_chip
-from tvm_neuron.nki.source import place, wrong
+from tvm_neuron.nki.source import blamed, place, wrong
 from tvm_neuron.nki.view import ZERO, Axis, Tensor, View
 
 Array = NDArray[Any]
@@ -61,6 +62,7 @@ class Trace:
     """What one launch of a kernel does on `device`; `views` is the class of the views that the kernel gets."""
 
     device: Device
+    dialect: Dialect
     views: type[View] = View
     tensors: list[Tensor] = field(default_factory=list)
     shapes: dict[int, tuple[int, ...]] = field(default_factory=dict)  # of tensors in device memory
@@ -77,7 +79,7 @@ class Trace:
         self._moved: dict[int, _Held] = {}  # by tensor: what was written elsewhere
         self._at = ""
         self._rings = [0, 0]
-        self._ones: dict[tuple[int, str], View] = {}
+        self._constants: dict[Hashable, View] = {}
 
     def tensor(
         self, shape: Sequence[int], dtype: str, memory: str, name: str = "", partition_axis: int = 0, kind: str = ""
@@ -87,7 +89,7 @@ class Trace:
             raise wrong(f"a tensor of shape {list(shape)}; every axis must be at least 1")
         number = len(self.tensors)
         if memory == "hbm":
-            made = Tensor(number, name, memory, dtype, 1, 1, prod(shape), kind or "scratch")
+            made = Tensor(number, name, memory, dtype, 1, 1, prod(shape), kind or "scratch", place())
             self.shapes[number] = tuple(shape)
             axes = _contiguous(shape, 2)
         else:
@@ -97,7 +99,7 @@ class Trace:
                     f"a tile of shape {list(shape)} has {partitions} partitions; {self.device.name} has "
                     f"{self.device.partitions}: use smaller tiles, or mark the partitions with par_dim"
                 )
-            made = Tensor(number, name, memory, dtype, prod(blocks), partitions, prod(free))
+            made = Tensor(number, name, memory, dtype, prod(blocks), partitions, prod(free), made=place())
             axes = [*_contiguous(blocks, 0), ((0, 1, 0), partitions), *_contiguous(free, 2)]
         self.tensors.append(made)
         return self.views(made, ZERO, axes)
@@ -124,12 +126,12 @@ class Trace:
             raise wrong(f"shared tensor {at} is {dtype}{list(shape)} here; in another instance it is {found}")
         return found
 
-    def hold(self, result: Result, mask: Mask | None = None) -> View:
+    def hold(self, result: Result, mask: Any = None) -> View:
         """The tile of a call's result, which is written when it is known where."""
         self.settle()
         memory = result.memory
         own = self.tensor(result.shape, result.dtype, memory)
-        self._held = _Held(own, result, mask, place())
+        self._held = _Held(own, result, as_mask(mask), place())
         return own
 
     def settle(self) -> None:
@@ -143,6 +145,8 @@ class Trace:
         held = self._held
         if held is None or held.own is not value:
             return False
+        if held.result.memory == "psum" != target.tensor.memory:
+            return False  # the Tensor engine writes there only
         self._held = None
         held.target = target
         self._write(held, target)
@@ -158,18 +162,20 @@ class Trace:
         self._held = None
         self._at = held.at
         self.groups.append([])
-        held.result.add(target, held.mask)
+        with blamed(held.at):
+            held.result.add(target, held.mask)
         return True
 
-    def do(self, result: Result, target: View, mask: Mask | None = None) -> None:
+    def do(self, result: Result, target: View, mask: Any = None) -> None:
         """Writes a result to `target` now."""
         self.settle()
-        self._write(_Held(target, result, mask, place()), target)
+        self._write(_Held(target, result, as_mask(mask), place()), target)
 
     def _write(self, held: _Held, target: View) -> None:
         self._at = held.at
         self.groups.append([])
-        held.result.write(target, held.mask)
+        with blamed(held.at):
+            held.result.write(target, held.mask)
 
     def _restore(self, held: _Held) -> None:
         """Has a tile that was written elsewhere, and is read all the same, written as well."""
@@ -251,6 +257,25 @@ class Trace:
         row = view.like(view.start, [(ZERO, 1), *view.axes[1:]])
         return self.spread(row, target.shape[0])
 
+    def once(self, key: Hashable, make: Callable[[], View]) -> View:
+        """The tile that `make` writes, made when it is first asked for."""
+        if key not in self._constants:
+            if not self.groups or self._held is not None:
+                self.settle()
+                self.groups.append([])
+            self._at = place()
+            self._constants[key] = make()
+        return self._constants[key]
+
+    def filled(self, shape: tuple[int, ...], dtype: str, value: float) -> View:
+        """A tile of one number, the same wherever it is asked for."""
+        return self.once(("filled", shape, dtype, value), lambda: self._filled(shape, dtype, value))
+
+    def _filled(self, shape: tuple[int, ...], dtype: str, value: float) -> View:
+        found = self.tensor(shape, dtype, "sbuf")
+        self.emit(Memset, {"result": found}, value=value)
+        return found
+
     def spread(self, row: View, partitions: int) -> View:
         """[partitions, *N] of a row [1, *N]: a product with ones, in PSUM if a bank holds it, else copied to SBUF."""
         dtype = row.tensor.dtype if row.tensor.dtype in ("float32", *MATMUL_DTYPES) else "float32"
@@ -258,9 +283,7 @@ class Trace:
             moved = self.tensor(row.shape, dtype, "sbuf")
             self.emit(TensorCopy, {"result": moved, "source": row})
             row = moved
-        if (partitions, dtype) not in self._ones:
-            self._ones[partitions, dtype] = self.tensor((1, partitions), dtype, "sbuf", "ones")
-            self.emit(Memset, {"result": self._ones[partitions, dtype]}, value=1.0)
+        ones = self.filled((1, partitions), dtype, 1.0)
         flat = row.reshape(1, row.elems)
         most, elems = self.device.psum_bank_bytes // 4, row.elems
         fits = elems <= most
@@ -268,7 +291,7 @@ class Trace:
         for first in range(0, elems, most):
             part = slice(first, min(first + most, elems))
             product = whole if fits else self.tensor((partitions, part.stop - first), "float32", "psum", "spread")
-            self.product(product, self._ones[partitions, dtype], flat[:, part], True)
+            self.product(product, ones, flat[:, part], True)
             if not fits:
                 self.emit(
                     Activation, {"result": whole[:, part], "source": product}, scale=1.0, bias=0.0, function="copy"

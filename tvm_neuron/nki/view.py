@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.nki.index import Index, Mask
-from tvm_neuron.nki.source import place, wrong
+from tvm_neuron.nki.source import wrong
 
 Vector = tuple[int, int, int]
 Axis = tuple[Vector, int]  # (step, count)
@@ -30,7 +30,7 @@ class Tensor:
     partitions: int
     elems: int  # of a partition; in device memory, of all
     kind: str = "scratch"  # as of a DramTensor
-    made: str = field(default_factory=place)
+    made: str = ""  # where in the kernel
     is_zero: set[int] = field(default_factory=set)  # blocks of PSUM that are to hold zeros, but do not yet
     begun: set[Any] = field(default_factory=set)  # places in PSUM onto which products are added
     addresses: list[tuple[int, int]] = field(default_factory=list)  # (partition, byte) of blocks that the kernel places
@@ -102,7 +102,10 @@ class View:
         if any(each is Ellipsis for each in keys):
             at = next(n for n, each in enumerate(keys) if each is Ellipsis)
             keys[at : at + 1] = [slice(None)] * (self.ndim - len([k for k in keys if k is not None]) + 1)
-        if sum(each is not None for each in keys) > self.ndim:
+        count = sum(each is not None for each in keys)
+        if self.ndim == 1 < count and self.axes[0][0][1]:
+            return self.padded(count)[tuple(keys)]  # one value for each partition: [P] is [P, 1]
+        if count > self.ndim:
             raise wrong(f"{len(keys)} indices for {self}, which has {self.ndim} axes")
         if any(isinstance(each, Index) for each in keys):
             return self._by_lattice(keys)

@@ -82,3 +82,20 @@ def loop_reduce(x: Any, op: Any, loop_indices: Sequence[Any]) -> Result:
             tensor_tensor(target.fitted(x.shape), x, name).write(target, mask)
 
     return Result(x.shape, x.tensor.dtype, "sbuf", write)
+
+
+def rounded(name: str, x: Any) -> View:
+    """floor, ceil or trunc: what is left of x without its remainder by 1."""
+    on_chip(name, x)
+    trace = current()
+
+    def made(result: Result) -> View:
+        found = trace.tensor(result.shape, "float32", "sbuf")
+        trace.do(result, found)
+        return found
+
+    if name == "ceil":
+        return made(binary("multiply", rounded("floor", made(binary("multiply", x, -1.0))), -1.0))
+    if name == "trunc":
+        return made(binary("multiply", rounded("floor", made(unary("abs", x))), made(unary("sign", x))))
+    return made(binary("subtract", x, made(binary("mod", x, 1.0))))

@@ -164,3 +164,14 @@ def reciprocal(data: Any) -> Result:
     """1 / data."""
     on_chip("reciprocal", data)
     return elementwise(Reciprocal, {"source": data}, data.tensor.dtype)
+
+
+def in_sbuf(view: View) -> View:
+    """The values in SBUF."""
+    if view.tensor.memory == "sbuf":
+        return view
+    trace = current()
+    copy = tensor_copy(view)
+    found = trace.tensor(copy.shape, copy.dtype, "sbuf")
+    trace.do(copy, found)
+    return found

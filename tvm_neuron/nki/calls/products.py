@@ -4,7 +4,8 @@ from functools import partial
 from typing import Any
 
 from tvm_neuron.nki.calls.operands import on_chip
-from tvm_neuron.nki.calls.pointwise import tensor_copy
+from tvm_neuron.nki.calls.pointwise import in_sbuf, tensor_copy
+from tvm_neuron.nki.calls.transfers import load
 from tvm_neuron.nki.index import Mask
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.trace import Result, current
@@ -48,27 +49,12 @@ def nc_transpose(data: Any, engine: Any = None) -> Result:
     return Result(shape, data.tensor.dtype, "psum", write)
 
 
-def in_sbuf(view: View) -> View:
-    """The values in SBUF."""
-    if view.tensor.memory == "sbuf":
-        return view
-    trace = current()
-    copy = tensor_copy(view)
-    found = trace.tensor(copy.shape, copy.dtype, "sbuf")
-    trace.do(copy, found)
-    return found
-
-
 def matmul(x: Any, y: Any, transpose_x: bool = False) -> Result:
     """x @ y, x [M, K] (or [K, M] with transpose_x), y [K, N]."""
     on_chip("matmul", x, y)
     x, y = in_sbuf(x), in_sbuf(y)
     if not transpose_x:
-        trace = current()
-        turned = nc_transpose(x)
-        psum = trace.tensor(turned.shape, turned.dtype, "psum")
-        trace.do(turned, psum)
-        x = in_sbuf(psum)
+        x = in_sbuf(turned(x))
     return nc_matmul(x, y)
 
 
@@ -81,3 +67,28 @@ def broadcast_to(x: View, shape: tuple[int, ...]) -> View:
         trace.start(x)
         return trace.spread(wide, shape[0]).widened(shape)
     return wide.widened(shape)
+
+
+def load_transposed(src: View) -> Result:
+    """[F, P] of a tensor [P, F] in device memory: loaded, then transposed on the Tensor engine."""
+    trace = current()
+    loaded = load(src)
+    tile = trace.tensor(loaded.shape, loaded.dtype, "sbuf")
+    trace.do(loaded, tile)
+    return tensor_copy(turned(tile))
+
+
+def turned(tile: View) -> View:
+    """The transposed tile, in PSUM."""
+    trace = current()
+    result = nc_transpose(tile)
+    found = trace.tensor(result.shape, result.dtype, "psum")
+    trace.do(result, found)
+    return found
+
+
+def partition_sum(data: View) -> Result:
+    """[1, *N]: the sum over the partitions, a product with ones."""
+    on_chip("tensor_partition_reduce", data)
+    ones = current().filled((data.shape[0], 1), data.tensor.dtype, 1.0)
+    return nc_matmul(ones, in_sbuf(data))

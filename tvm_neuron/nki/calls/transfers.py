@@ -6,8 +6,7 @@ from typing import Any
 from tvm_neuron.isa import (
     DmaCopy,
 )
-from tvm_neuron.nki.calls.pointwise import memset
-from tvm_neuron.nki.calls.products import in_sbuf
+from tvm_neuron.nki.calls.pointwise import in_sbuf, memset
 from tvm_neuron.nki.index import Mask
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.trace import Result, current

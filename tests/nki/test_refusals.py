@@ -1,0 +1,151 @@
+"""What a kernel may not do is told with the value, the limit, and the kernel's own file and line."""
+
+import inspect
+from collections.abc import Callable
+
+import neuronxcc.nki as nki
+import neuronxcc.nki.compiler as ncc
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+import numpy as np
+import pytest
+
+from tvm_neuron.errors import KernelError
+
+X = np.random.default_rng(0).standard_normal((256, 64)).astype(np.float32)
+
+
+def too_many_partitions(x):
+    return nl.load(x)
+
+
+def beyond(x):
+    return nl.load(x[200 + nl.arange(100)[:, None], nl.arange(64)[None, :]])
+
+
+def bad_slice(x):
+    return nl.load(x[200:300])
+
+
+def mixed(x):
+    return x[nl.arange(100)[:, None], 0:10]
+
+
+def unwritten(x):
+    return nl.exp(nl.ndarray((128, 64), nl.float32))
+
+
+def other_shapes(x):
+    return nl.load(x[0:128]) + nl.load(x[0:100])
+
+
+def from_device_memory(x):
+    return nl.exp(x[0:128])
+
+
+def both_in_psum(x):
+    a, b = (nl.zeros((128, 64), nl.float32, buffer=nl.psum) for _ in range(2))
+    return nisa.tensor_tensor(a, b, np.add)
+
+
+def over_partitions(x):
+    return nl.sum(nl.load(x[0:128]), axis=0)
+
+
+def unknown_operator(x):
+    return nisa.activation(np.cbrt, nl.load(x[0:128]))
+
+
+def unknown_word(x):
+    return nisa.reciprocal(nl.load(x[0:128]), speed=3)
+
+
+def unknown_dtype(x):
+    return nl.ndarray((128, 64), np.float64)
+
+
+def unknown_buffer(x):
+    return nl.ndarray((128, 64), nl.float32, buffer="cache")
+
+
+def diagonal_mask(x):
+    return nl.load(x[0:128], mask=nl.arange(128)[:, None] < nl.arange(64)[None, :])
+
+
+def mask_as_truth(x):
+    return 1 if nl.arange(128) < 3 else 0
+
+
+def two_lattices(x):
+    return nl.arange(3) * nl.arange(3)
+
+
+def empty_range(x):
+    return nl.arange(0)
+
+
+def nothing_returned_is_written(x):
+    return nl.ndarray((128, 64), nl.float32, buffer=nl.shared_hbm)
+
+
+def returns_a_tile(x):
+    return nl.load(x[0:128])
+
+
+def wrong_number_of_turns(x):
+    place = ncc.sbuf.mod_alloc(base_addr=0, num_free_tiles=(1, 2))
+    return nl.ndarray((2, nl.par_dim(128), 64), nl.float32, buffer=place)
+
+
+def impossible_reshape(x):
+    return x.reshape((3, 5))
+
+
+MESSAGES: dict[Callable[..., object], str] = {
+    too_many_partitions: r"shape \[256, 64\] has 256 partitions; trn1 has 128: use smaller tiles",
+    beyond: r"indices 200 to 299 of axis 0 of arg0\[256, 64\], which has 256; cut them with a mask",
+    bad_slice: r"slice 200:300:1 of arg0\[256, 64\], whose axis has 256: stay inside of it",
+    mixed: "mixes index lattices with slices; use one kind",
+    unwritten: r"sbuf\[128, 64\], made at .*test_refusals.py:\d+, is read before anything is written to it",
+    other_shapes: r"\[100, 64\] does not broadcast to \[128, 64\]",
+    from_device_memory: "which lies in device memory; engines read SBUF and PSUM: load it first",
+    both_in_psum: "both in PSUM; it reads one port: copy one to SBUF first",
+    over_partitions: "over axis 0, the partitions; it reduces free axes: transpose it first",
+    unknown_operator: "activation has no operator cbrt; it has copy, relu",
+    unknown_word: "reciprocal has no operand speed in this model; it has data",
+    unknown_dtype: "dtype float64 is none of those that the model has: float32",
+    unknown_buffer: "buffer='cache'; it is one of nl.sbuf",
+    diagonal_mask: "bounds several axes of its lattice at once; an instruction covers a box: use affine_select",
+    mask_as_truth: "a mask over an index lattice has no truth value",
+    two_lattices: "two index lattices are multiplied; an index is affine",
+    empty_range: r"arange\(0,\) is empty",
+    nothing_returned_is_written: "but writes nothing to it",
+    returns_a_tile: "it returns tensors in device memory, made with buffer=nl.shared_hbm",
+    wrong_number_of_turns: r"numbers of tiles \[1, 2\] for 1 block axes; give one for each",
+    impossible_reshape: r"arg0\[256, 64\] has 16384 elements; shape \[3, 5\] has 15",
+}
+
+
+@pytest.mark.parametrize("kernel", MESSAGES, ids=lambda k: k.__name__)
+def test_message(kernel: Callable[..., object]) -> None:
+    with pytest.raises(KernelError, match=MESSAGES[kernel]) as caught:
+        nki.jit(kernel)(X)
+    lines, first = inspect.getsourcelines(kernel)
+    places = [f"{__file__}:{first + at}" for at in range(len(lines))]
+    assert any(place in str(caught.value) for place in places) or "returns" in str(caught.value)
+
+
+def test_too_many_bytes_name_what_is_alive() -> None:
+    @nki.jit
+    def kernel(x):
+        out = nl.ndarray((128, 60000), nl.float32, buffer=nl.shared_hbm)
+        nl.store(out, value=nl.exp(nl.zeros((128, 60000), nl.float32)))
+        return out
+
+    with pytest.raises(KernelError, match=r"SBUF is full: 240000 bytes of each partition .* trn1 has 196608"):
+        kernel(X)
+
+
+def test_a_call_outside_of_a_kernel() -> None:
+    with pytest.raises(KernelError, match=r"outside of a kernel: decorate the function with nki.jit and call it"):
+        nl.zeros((128, 4), nl.float32)

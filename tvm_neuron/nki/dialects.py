@@ -1,0 +1,22 @@
+"""The dialects of the language, and all that differs between them."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """One family of versions.
+
+    `returns`: instructions return tiles, else they write to their first argument. `hoists`: its compiler makes equal
+    loads once where there is room (published counters of Beta 1 kernels show it; later ones do what the text says).
+    """
+
+    name: str
+    package: str
+    returns: bool
+    hoists: bool
+
+
+BETA1 = Dialect("Beta 1", "neuronxcc.nki", returns=True, hoists=True)
+BETA2 = Dialect("Beta 2 and later", "nki", returns=False, hoists=False)
+DIALECTS = (BETA1, BETA2)
