@@ -7,7 +7,8 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from tests.codegen.random_constants import Array, RandomConstants, run_node
+from tests.codegen.constants.chain import RandomConstants, run_node
+from tests.codegen.constants.drawing import Array
 from tvm_neuron import relay
 from tvm_neuron.codegen.legalise import legalise
 from tvm_neuron.codegen.passes.fold import fold_constants

@@ -157,6 +157,18 @@ def test_resizes_of_float16_keep_its_digits(mode: str) -> None:
     check(node, {"x": x}, {"s": np.int64([2, 3, 9, 13])}, 1e-3)
 
 
+@pytest.mark.parametrize("shape", [(1, 2, 1, 1), (1, 2, 1, 4)])
+def test_samples_reflected_by_a_single_element(shape: tuple[int, ...]) -> None:
+    """Of places inside there is nothing to reflect, which the reference divides by zero for."""
+    rng = np.random.default_rng(7)
+    inputs = {"x": rng.normal(size=shape), "g": rng.uniform(-0.9, 0.9, (1, 3, 2, 2))}
+    inputs = {name: array.astype(np.float32) for name, array in inputs.items()}
+    node = helper.make_node("GridSample", ["x", "g"], ["y"], align_corners=1, padding_mode="border")
+    (wanted,) = ReferenceEvaluator(made(node, inputs, {})).run(None, inputs)
+    node.attribute[1].s = b"reflection"
+    np.testing.assert_allclose(compiled(made(node, inputs, {}), inputs)[0], wanted, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize(("inverse", "onesided", "parts"), [(0, 0, 1), (0, 0, 2), (0, 1, 1), (1, 0, 2), (1, 1, 2)])
 @pytest.mark.parametrize("length", [None, 6, 11])
 def test_fourier_transforms_along_an_axis(inverse: int, onesided: int, parts: int, length: int | None) -> None:

@@ -48,6 +48,9 @@ _BENDS = {
     "MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin",
 }  # fmt: skip
 """Operators whose slope jumps, so that samples on this side say nothing of what lies close by on the other one."""
+_POSITION = 2.0**-20  # some roundings of numbers of up to 64, in float32; neighbours differ by the largest element
+_BY_REFERENCE = {"Resize": _POSITION, "GridSample": _POSITION, "HardSwish": 2.0**-24}
+"""How far onnxruntime is off, of the largest element: its positions between elements and its 1 / 6 are float32."""
 _EQUALITIES = {"Equal", "Cast", "CastLike"}
 """Operators that tell one float from all others (a cast to bool nought): rounding hits what samples only pass."""
 
@@ -280,7 +283,8 @@ class Growth(Drawing):
         if samples is None:
             samples = np.broadcast_to(exact, (SAMPLES, *exact.shape))
         if node.op_type not in MOVES:
-            samples = moved(samples, exact, amplitude(exact, self.mode, is_constant), self.rng)
+            by = amplitude(exact, self.mode, is_constant) + np.abs(exact).max() * _BY_REFERENCE.get(node.op_type, 0)
+            samples = moved(samples, exact, by, self.rng)
         apart, size = np.sqrt(np.mean(spread(samples, exact) ** 2)), np.sqrt(np.mean(exact.astype(np.float64) ** 2))
         if not apart <= _MOST_SPREAD * size:
             raise UnfitError("ill-conditioned")

@@ -10,12 +10,14 @@ from onnx import helper, numpy_helper
 
 from tests.random_models.evaluate import IR_VERSION, tensor_info
 from tests.random_models.growth import MOST_ELEMS, Growth
-from tests.random_models.steps import FAMILIES
+from tests.random_models.steps import ALL, NUMBERS
 from tests.random_models.value import Value
 
 _OPSETS = (13, 15, 17, 18, 18, 19, 20, 21, 22, 23)
 _MODES = ("all", "all", "all", "none", "none", "matmult", "matmult-fp16", "all-fp16")
 _FLOATS = ("float32", "float32", "float32", "float32", "float32", "float32", "float16")
+_NUMBERS = 0.3
+"""Of the models that have only steps with numbers."""
 _CONSTANT_OUTPUTS = 0.3
 _TRIES = 8
 
@@ -54,10 +56,11 @@ def random_model(seed: int, largest: int = 14) -> RandomModel:
     rng = np.random.default_rng([seed, 16])
     g = Growth(rng, str(rng.choice(_FLOATS)), int(rng.choice(_OPSETS)), str(rng.choice(_MODES)))
     _begin(g)
-    weights = np.array([weight for weight, _ in FAMILIES], float)
+    families = NUMBERS if np.random.default_rng([seed, 17]).random() < _NUMBERS else ALL
+    weights = np.array([weight for weight, _ in families], float)
     for _ in range(g.draw(1, largest)):
         for _ in range(_TRIES):
-            steps = FAMILIES[int(rng.choice(len(FAMILIES), p=weights / weights.sum()))][1]
+            steps = families[int(rng.choice(len(families), p=weights / weights.sum()))][1]
             g.folding = g.chance(0.15)
             before = len(g.nodes)
             if g.attempt(g.one_of(steps)) and len(g.nodes) > before:

@@ -27,8 +27,8 @@ def amplitude(array: NDArray, mode: str, is_constant: bool) -> NDArray:
     size = np.abs(np.asarray(array, np.float64))
     if array.dtype == np.float64:
         return size * 2.0**-45
-    if array.dtype == np.float16:
-        return size * _UNITS["fp16"] * 2 + _LEAST_FLOAT16
+    if array.dtype == np.float16:  # less than a step's half is rounded away again, since samples have the dtype
+        return size * _UNITS["fp16"] * 3 + _LEAST_FLOAT16
     kept = "fp32" if is_constant else _KEPT_AS[mode]
     return size * _UNITS[kept] + (_LEAST_FLOAT16 if kept == "fp16" else 0)
 

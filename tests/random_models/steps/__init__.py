@@ -11,6 +11,7 @@ from tests.random_models.steps import (
     linear,
     movement,
     norms,
+    numbers,
     positions,
     quantised,
     reductions,
@@ -18,7 +19,10 @@ from tests.random_models.steps import (
 )  # fmt: skip
 
 Step = Callable[[Growth], object]
-FAMILIES: tuple[tuple[int, tuple[Step, ...]], ...] = (
+Families = tuple[tuple[int, tuple[Step, ...]], ...]
+"""How often a step comes from a family."""
+
+ALL: Families = (
     (22, arithmetic.STEPS),
     (7, casts.STEPS),
     (8, reductions.STEPS),
@@ -31,4 +35,13 @@ FAMILIES: tuple[tuple[int, tuple[Step, ...]], ...] = (
     (6, quantised.STEPS),
     (6, chains.STEPS),
 )
-"""How often a step comes from a family."""
+NUMBERS: Families = (
+    (25, numbers.STEPS),
+    (15, arithmetic.STEPS),
+    (5, casts.STEPS),
+    (8, reductions.STEPS),
+    (15, movement.STEPS),
+    (3, positions.STEPS),
+    (4, chains.STEPS),
+)
+"""Without sums of products, so that small differences of whole numbers come a long way."""

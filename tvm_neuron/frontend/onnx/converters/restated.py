@@ -141,6 +141,17 @@ def _log_sum_exp(node: Node) -> relax.Expr | None:
     return found if node.attrs.get("keepdims", 1) else relax.op.squeeze(found, axes)
 
 
+def _grid_sample(node: Node) -> relax.Expr | None:
+    """Between its centres a dimension of one element has no length that TVM's kernel could reflect by: it gets two."""
+    is_reflected = node.attrs.get("padding_mode") == b"reflection" and node.attrs.get("align_corners", 0)
+    if not is_reflected or not node.is_static():
+        return None
+    x, single = node.inputs[0], [axis for axis, extent in enumerate(node.shape()) if axis > 1 and extent == 1]
+    for axis in single:
+        x = node.emit(relax.op.repeat(x, 2, axis))
+    return by_tvm(node, "GridSample", [x, node.inputs[1]], node.attrs) if single else None
+
+
 def _mean_of_whole(node: Node) -> relax.Expr | None:
     """The mean of integers in their own dtype, in which TVM's kernel doesn't leave it."""
     given = node.constant(1)
@@ -208,6 +219,7 @@ CONVERTERS: dict[str, Converter] = {
     "Conv": _convolution,
     "ConvTranspose": _conv_transpose,
     "Flatten": _flatten,
+    "GridSample": _grid_sample,
     "MaxUnpool": _max_unpool,
     "ReduceLogSumExp": _log_sum_exp,
     "ReduceMax": lambda node: _extreme_of_bool(node, relax.op.max),
