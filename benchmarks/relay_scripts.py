@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.gallery.listed import PAGES, SCRIPTS
 
-_SECONDS = 900
+_SECONDS = 1800
 _HEAD = ("script", "to its end", "compared with", "error", "on the core", "first failure")
 
 

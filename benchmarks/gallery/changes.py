@@ -13,10 +13,24 @@ _TARGETS = (
     (r'"cuda"', '"neuron"'),
 )
 
+_PARTITION = "partition_for_neuron as partition_for_cutlass"
+_OF_SCRIPT = {
+    # the accelerator whose regions it cuts out is the one of the target
+    "using_pipeline_executor": (
+        (r"contrib\.cutlass import partition_for_cutlass", f"contrib.neuron import {_PARTITION}"),
+        (r"from tvm\.contrib\.cutlass import finalize_modules", ""),
+        (r'(?s)cutlass = tvm\.target\.Target\(\n    \{.*?\n\)', 'cutlass = tvm.target.Target("neuron")'),
+        (r"lib1 = finalize_modules\(.*\)", ""),
+    ),
+    # what they import from `tvm` was on a hidden line of the rendered page
+    "using_as_torch": ((r"import tvm\n", "import tvm; from tvm import testing\n"),),
+    "using_optimized_torch": ((r"import torch\n", "import torch; from tvm import testing\n"),),
+}
 
-def changed(source: str) -> str:
-    """The script with the line `import tvm_neuron.relay` and target neuron, in as many lines as it had."""
-    for pattern, replacement in _TARGETS:
+
+def changed(name: str, source: str) -> str:
+    """The script with the line `import tvm_neuron.relay` and target neuron."""
+    for pattern, replacement in (*_OF_SCRIPT.get(name, ()), *_TARGETS):
         source = re.sub(pattern, replacement, source)
     return f"import tvm_neuron.relay; {source}" if not source.startswith(("#", '"')) else _after_first_line(source)
 

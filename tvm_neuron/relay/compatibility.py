@@ -15,8 +15,11 @@ _ALIASES = {
     "tvm.relay": "tvm_neuron.relay",
     "tvm.contrib.graph_executor": "tvm_neuron.relay.graph_executor",
     "tvm.contrib.graph_runtime": "tvm_neuron.relay.graph_executor",
+    "tvm.contrib.torch": "tvm_neuron.torch.contrib",
     "tvm.contrib": "tvm_neuron.relay.contrib",
     "tvm.driver.tvmc": "tvm_neuron.tvmc",
+    "tvm.meta_schedule": "tvm.s_tir.meta_schedule",
+    "tvm.script.tir": "tvm_neuron.relay.script_tir",
 }
 _device = tvm.device
 
