@@ -81,6 +81,12 @@ def interpreted(model: bytes, data: np.ndarray) -> np.ndarray:
     return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
 
 
+def _from_coreml(values: Values) -> tuple[np.ndarray, np.ndarray]:
+    from benchmarks.gallery.coreml_models import by_torch
+
+    return values["tvm_output"].numpy(), by_torch(values["x"].astype("float32"))
+
+
 def _tvmc_command_line(values: Values) -> tuple[np.ndarray, np.ndarray]:
     import onnx
 
@@ -111,6 +117,7 @@ CHECKS: dict[str, Check] = {
     "tvmc_command_line_driver": Check("onnxruntime", _tvmc_command_line),
     "from_onnx": Check("onnxruntime", _from_onnx),
     "from_pytorch": Check("torch", lambda v: (v["tvm_output"].numpy(), v["output"].numpy())),
+    "from_coreml": Check("torch", _from_coreml),
     "from_tflite": Check("LiteRT", _from_tflite),
     # results are whole steps of a scale, of which a few come out one beside
     "deploy_prequantized": Check("torch", _relay_of_prequantized, bound=0.1),

@@ -5,6 +5,7 @@ from typing import Any
 
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend import from_onnx
+from tvm_neuron.frontend.coreml import from_coreml
 from tvm_neuron.frontend.tflite import from_tflite
 from tvm_neuron.frontend.torch import from_pytorch
 
@@ -20,7 +21,7 @@ _ELSEWHERE = {
 }
 """Importers of TVM 0.18 that are not here: what writes such models as ONNX."""
 
-__all__ = ["from_onnx", "from_pytorch", "from_tflite", *_ELSEWHERE]
+__all__ = ["from_coreml", "from_onnx", "from_pytorch", "from_tflite", *_ELSEWHERE]
 
 
 def _refused(name: str, converter: str) -> Callable[..., Any]:

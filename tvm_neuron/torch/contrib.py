@@ -10,7 +10,6 @@ from tvm import relax
 
 from tvm_neuron import relay
 from tvm_neuron.build import BuildOptions
-from tvm_neuron.compile_model import compile_model
 from tvm_neuron.errors import ModelError
 from tvm_neuron.torch.operator import as_tensor
 
@@ -87,15 +86,18 @@ def optimize_torch(
     func: Callable[..., Any], example_inputs: Any, *, max_trials_global: int = 0, work_dir: str | None = None,
     target: Any = "neuron", options: BuildOptions | None = None, **others: Any,
 ) -> GraphExecutorFactoryWrapper:  # fmt: skip
-    """A model compiled for the shapes of `example_inputs`, a tensor or a list of them.
+    """A model, traced as it is with `example_inputs`, a tensor or a list of them, and compiled for their shapes.
 
     The arguments about TVM's search change nothing; `options` are the compiler's, of which `optlevel=3` searches.
-    Raises what `tvm_neuron.compile` raises.
+    Raises what `from_pytorch` and `relay.build` raise.
     """
     del max_trials_global, work_dir, others
     given = (example_inputs,) if isinstance(example_inputs, torch.Tensor) else tuple(example_inputs)
     wanted = "neuron" if target == "cpu" else target
-    return GraphExecutorFactoryWrapper(*as_tensor(compile_model(func, given, wanted, options=options)))
+    script = torch.jit.trace(func, given)
+    infos = [(f"inp_{n}", (tuple(x.shape), str(x.dtype).removeprefix("torch."))) for n, x in enumerate(given)]
+    mod, params = relay.frontend.from_pytorch(script, infos)
+    return GraphExecutorFactoryWrapper(*as_tensor(relay.build(mod, wanted, params=params, options=options)))
 
 
 def _function_of(module: Any) -> Any:

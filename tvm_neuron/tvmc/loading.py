@@ -40,7 +40,11 @@ def _tflite(file: Path, shapes: dict[str, Any], kwargs: dict[str, Any]) -> Impor
     return relay.frontend.from_tflite(file.read_bytes(), shapes, **kwargs)
 
 
+def _coreml(file: Path, shapes: dict[str, Any], kwargs: dict[str, Any]) -> Imported:
+    return relay.frontend.from_coreml(file, shapes, **kwargs)
+
+
 _READERS: dict[str, Callable[[Path, dict[str, Any], dict[str, Any]], Imported]] = {
-    "onnx": _onnx, "tflite": _tflite
+    "onnx": _onnx, "tflite": _tflite, "coreml": _coreml
 }  # fmt: skip
-_SUFFIXES = {"onnx": (".onnx",), "tflite": (".tflite",), "tvmc": (".tar",)}
+_SUFFIXES = {"onnx": (".onnx",), "tflite": (".tflite",), "coreml": (".mlmodel",), "tvmc": (".tar",)}
