@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import onnxruntime
 import pytest
-from tvm_neuron.codegen.overlap.finish import finish_early
 
 from tests.codegen.detectors import CLASSES, inputs_of, scores
 from tests.codegen.graphs import graph_of
 from tests.codegen.interpreter import run_kernels
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
+from tvm_neuron.codegen.overlap.part import Part, find_dependences
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.codegen.tiles.group import group_of
 from tvm_neuron.codegen.tiles.rows import Group
@@ -21,10 +21,22 @@ from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.rule import load_rules
+from tvm_neuron.schedule.tensor import Tensor
 
 LEVELS = ((12, 16), (6, 8))
 MODEL = scores(*LEVELS)
-SLOW = replace(load_device("inf1"), dram_bytes_per_second=10**8)  # so that layers wait for weights
+
+
+def _level_by_level(kernels: list[Kernel], partition_of: dict[Tensor, int]) -> list[Kernel]:
+    """What comes after the last convolution right behind the level that it needs, what writes outputs at once."""
+    parts = [Part(kernel, number, 0, {}) for number, kernel in enumerate(kernels)]
+    find_dependences(parts, partition_of)
+    last = max(number for number, kernel in enumerate(kernels) if isinstance(kernel.root, Contraction))
+    places: list[tuple[int, ...]] = [(number,) for number in range(len(kernels))]
+    for part in parts[last + 1 :]:
+        after = max((places[other.number] for other in part.after), default=(last,))
+        places[part.number] = (*(after if part.kernel.out.kind == "output" else after[:1]), part.number)
+    return [kernels[number] for number in sorted(range(len(kernels)), key=places.__getitem__)]
 
 
 class Detector:
@@ -33,7 +45,7 @@ class Detector:
     def __init__(self) -> None:
         self.graph = graph_of(MODEL)
         kernels, self.partition_of = make_kernels(self.graph, load_rules(), load_device("inf1"))
-        self.kernels = finish_early(kernels, self.partition_of, SLOW)
+        self.kernels = _level_by_level(kernels, self.partition_of)
         self.dtypes = choose_dtypes(self.kernels)
         self.scores = next(t for t in self.graph.outputs if t.shape[1] == CLASSES)
 
