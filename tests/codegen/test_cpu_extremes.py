@@ -1,5 +1,6 @@
 """Maxima and minima on the CPU: infinities stay, integers and axes as NumPy has them."""
 
+import ml_dtypes  # noqa: F401  bfloat16 as a name
 import numpy as np
 import pytest
 import tvm
@@ -25,3 +26,29 @@ def test_reductions(name: str, dtype: str, axis: list[int] | None, keepdims: boo
     found = relax.VirtualMachine(built, tvm.cpu())["main"](tvm.runtime.tensor(array)).numpy()
     expected = getattr(np, name)(array, axis=None if axis is None else tuple(axis), keepdims=keepdims)
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_nan_comes_out(dtype: str) -> None:
+    rng = np.random.default_rng(5)
+    numbers = (np.where(rng.random((4, 40)) < 0.2, np.nan, rng.standard_normal((4, 40))) for _ in "xy")
+    x, y = (array.astype(np.dtype(dtype)) for array in numbers)
+    x[0], y[0] = 1, 2  # a row of numbers
+    kind = relax.TensorType((4, 40), dtype)
+    a, b = relax.Var("a", kind), relax.Var("b", kind)
+    builder = relax.BlockBuilder()
+    with builder.function("main", [a, b]):
+        calls = [
+            relax.op.maximum(a, b), relax.op.minimum(a, b), relax.op.nn.relu(a), relax.op.clip(a, -0.5, 0.5),
+            relax.op.max(a, 1), relax.op.min(a, 0),
+        ]  # fmt: skip
+        builder.emit_func_output(relax.Tuple([builder.emit(call) for call in calls]))
+    with tvm.target.Target("llvm"):
+        built = relax.build(cpu.lower(builder.get()), "llvm", relax_pipeline=None)
+    found = relax.VirtualMachine(built, tvm.cpu())["main"](tvm.runtime.tensor(x), tvm.runtime.tensor(y))
+    x, y = x.astype(np.float64), y.astype(np.float64)
+    expected = [
+        np.maximum(x, y), np.minimum(x, y), np.maximum(x, 0), np.clip(x, -0.5, 0.5), x.max(1), x.min(0),
+    ]  # fmt: skip
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one.numpy().astype(np.float64), other)

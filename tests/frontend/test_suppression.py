@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from tests.frontend.test_standard_forms import compiled, made
+from tests.onnx_models import make_model
+from tvm_neuron import relay
+from tvm_neuron.errors import ModelError
 
 RNG = np.random.default_rng(11)
 
@@ -72,3 +75,19 @@ def test_infinite_scores() -> None:
     scores = RNG.choice(np.float32([np.inf, -np.inf, 0, 1]), (1, 2, 20))
     check(boxes_of((1, 20)), scores, {"n": 20, "i": 0.6})
     check(boxes_of((1, 20)), scores, {"n": 20, "i": 0.6, "s": 0.5})
+
+
+def test_boxes_of_open_shape_are_refused_with_advice() -> None:
+    """As in torchvision's detectors, which move boxes apart by their classes, as many as have scores high enough."""
+    nodes = [helper.make_node("NonZero", [name], [f"{name}.places"]) for name in ("wanted", "other")]
+    nodes += [helper.make_node("Squeeze", [f"{n}.places", "zero"], [f"{n}.chosen"]) for n in ("wanted", "other")]
+    nodes += [helper.make_node("Gather", ["boxes", f"{n}.chosen"], [f"{n}.boxes"], axis=1) for n in ("wanted", "other")]
+    nodes += [
+        helper.make_node("Add", ["wanted.boxes", "other.boxes"], ["apart"]),
+        helper.make_node("Gather", ["scores", "wanted.chosen"], ["their"], axis=2),
+        helper.make_node("NonMaxSuppression", ["apart", "their", "most"], ["kept"], name="nms"),
+    ]
+    shapes = {"wanted": (6,), "other": (6,), "boxes": (1, 6, 4), "scores": (1, 1, 6)}
+    model = make_model(nodes, shapes, ["kept"], {"zero": np.int64([0]), "most": np.int64([3])})
+    with pytest.raises(ModelError, match=r"'nms' .*boxes or scores is open.* cut the model before it .* on the host"):
+        relay.frontend.from_onnx(model)

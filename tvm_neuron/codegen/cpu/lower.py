@@ -7,6 +7,7 @@ from tvm_neuron.codegen.cpu.casts import CASTS
 from tvm_neuron.codegen.cpu.empty_constants import allocate_empty_constants
 from tvm_neuron.codegen.cpu.extremes import EXTREMES
 from tvm_neuron.codegen.cpu.narrow_floats import with_narrow_floats
+from tvm_neuron.codegen.cpu.not_a_number import keep_nan
 from tvm_neuron.codegen.cpu.positions import check_positions
 from tvm_neuron.codegen.cpu.products import PRODUCTS
 from tvm_neuron.codegen.cpu.rename import with_prefix
@@ -31,6 +32,7 @@ def lower(mod: tvm.IRModule, prefix: str = "") -> tvm.IRModule:
         relax.transform.FuseOps(),
         relax.transform.FuseTIR(),
         schedule_kernels,
+        keep_nan,
         allocate_empty_constants,
         relax.pipeline.default_build_pipeline(),
     ]
