@@ -95,6 +95,7 @@ def test_it_fits_into_its_window_and_is_drawn(opened: Any, mixed_page: Path) -> 
     assert tab.evaluate("document.documentElement.scrollWidth") <= 1280
     assert tab.locator(".plot").count() == 3 + 2 * 4
     assert all(tab.eval_on_selector_all(".plot", DRAWN))
+    assert tab.pdf().startswith(b"%PDF")  # it can be printed
 
 
 def test_tables_sort_and_filter(opened: Any, mixed_page: Path) -> None:

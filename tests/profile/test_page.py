@@ -16,9 +16,10 @@ from tvm_neuron.cli.main import main
 from tvm_neuron.errors import OptionError
 from tvm_neuron.neff import Pipeline, Placement, save
 from tvm_neuron.profile import Report, make_report
-from tvm_neuron.profile.page.facts import Moved, causes, moved, operators
+from tvm_neuron.profile.page.facts import Moved, causes, moved, operators, spilled
 from tvm_neuron.profile.page.findings import findings
 from tvm_neuron.profile.run import run_of
+from tvm_neuron.program import parse_program
 
 bokeh = pytest.importorskip("bokeh")  # in an environment older than the extra
 
@@ -81,6 +82,34 @@ def test_traffic_by_cause_is_all_traffic() -> None:
     assert sum(row.bytes for row in rows) == made.dram_bytes
     assert sum(row.us for row in rows) == pytest.approx(made.dram_bytes)
     assert {row.name for row in tensors if row.readers == ("product",)} >= {"x"}
+
+
+SPILLS = """
+tensor 0 input "x" 4x8 float32
+tensor 1 scratch "waits" 4x8 float32
+tensor 2 weight "w" 4x8 float32
+tensor 3 output "y" 4x8 float32
+origin 0 Relu "relu"
+dma_copy target=sbuf.float32{p=0;n=4;at=0;dims=1*8} source=dram.float32{t=0;at=0;dims=8*4,1*8} ring=0 origin=0
+dma_copy target=dram.float32{t=1;at=0;dims=8*4,1*8} source=sbuf.float32{p=0;n=4;at=0;dims=1*8} ring=1 wait=dma0>=1^1 origin=0
+dma_copy target=sbuf.float32{p=0;n=4;at=64;dims=1*8} source=dram.float32{t=1;at=0;dims=8*4,1*8} ring=0 wait=dma1>=1^1 origin=0
+dma_copy target=dram.float32{t=3;at=0;dims=8*4,1*8} source=sbuf.float32{p=0;n=4;at=64;dims=1*8} ring=1 wait=dma0>=2^2 origin=0
+"""  # noqa: E501
+
+
+def test_what_was_spilled_and_when() -> None:
+    made = make_report((), [Pipeline.of(replace(add_relu(), program=parse_program(SPILLS)))])
+    (core,) = run_of(made.parts).cores
+    (row,) = spilled(core)
+    clock = core.recording.clock
+    assert (row.name, row.bytes) == ("waits", 128)
+    assert (row.begin_us * 1e6, row.end_us * 1e6) == pytest.approx((clock.start[1], clock.end[2]))
+    # both copies, each 32 bytes of a group of 32 partitions: the one is read until the spill is out
+    assert row.sbuf_share * core.recording.neff.device.sbuf_bytes == pytest.approx(32 * 32)
+    text = made.to_html()
+    assert "<h3>Spilled</h3>" in text
+    assert "spills, read" in text
+    assert made.dram_bytes_by_kind["scratch"] == 256
 
 
 def test_nothing_on_the_neuroncore() -> None:

@@ -63,7 +63,8 @@ def _check_extras(options: argparse.Namespace) -> None:
 def _write_run(options: argparse.Namespace, result: Report) -> None:
     """The files that show one run: of the whole, or of one program."""
     chosen = [neff.read_pipeline(read_program(options))] if options.program else result.parts
-    run = run_of([neff.verified(part) if isinstance(part, neff.Pipeline) else part for part in chosen])
+    sound = [neff.verified(part) if isinstance(part, neff.Pipeline) else part for part in chosen]
+    run = run_of(sound, with_host=not options.program)
     if options.timeline:
         _write(options.timeline, trace_file(run, options.timeline))
     if options.tables:

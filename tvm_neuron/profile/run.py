@@ -57,8 +57,8 @@ class Run:
     end_ps: int
 
 
-def run_of(parts: Sequence[Part]) -> Run:
-    """One run, part by part; of a program alone without what its host does.
+def run_of(parts: Sequence[Part], with_host: bool = True) -> Run:
+    """One run, part by part; with what the host moves, or as if all were there already.
 
     Of several cores, one input on its way through all: each begins when the one before is done and what it makes is
     there. Of cores that take inputs in turn, it has the last.
@@ -69,15 +69,14 @@ def run_of(parts: Sequence[Part]) -> Run:
     cores: list[CoreRun] = []
     host: list[Slice] = []
     links: list[Slice] = []
-    is_alone = len(parts) == 1 and isinstance(parts[0], Pipeline)
     now = 0
     for part in parts:
         if isinstance(part, CpuPart):
             host.append(Slice("CPU", now, now, part.name, {"time": "not modelled"}))
             continue
-        now = now if is_alone else _move(part, TO_CORE, now, host)
+        now = _move(part, TO_CORE, now, host) if with_host else now
         now = _pipeline(part, now, cores, links)
-        now = now if is_alone else _move(part, FROM_CORE, now, host)
+        now = _move(part, FROM_CORE, now, host) if with_host else now
     return Run(cores, host, links, now)
 
 

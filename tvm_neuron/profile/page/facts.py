@@ -43,6 +43,18 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
+class Spilled:
+    """A tensor that waits in DRAM for a while; `sbuf_share` is the most of SBUF that was in use meanwhile."""
+
+    program: str
+    name: str
+    bytes: int
+    begin_us: float
+    end_us: float
+    sbuf_share: float
+
+
+@dataclass(frozen=True, slots=True)
 class Operator:
     """What one operator's instructions did, and the least that this takes on the PE array and the DRAM."""
 
@@ -83,6 +95,22 @@ def moved(cores: Sequence[CoreRun]) -> list[Moved]:
                 about = (core.name, tensor.name, tensor.kind, tensor.size_bytes)
                 found.append(Moved(*about, read, written, readers, writers, again))
     return sorted(found, key=lambda row: (-row.again_us, -row.read - row.written))
+
+
+def spilled(core: CoreRun) -> list[Spilled]:
+    """What one program puts into DRAM and takes back, in the order of its tensors."""
+    one = core.recording
+    times, taken = one.lives.taken("sbuf")
+    found = []
+    for index, tensor in enumerate(one.neff.program.tensors):
+        lives = [life for life in one.lives.lives if life.place == index]
+        if tensor.kind == "scratch" and lives:
+            begin, end = min(life.start_ps for life in lives), max(life.end_ps for life in lives)
+            first, last = np.searchsorted(times, [begin, end], "right")
+            most = int(taken[max(0, first - 1) : last].max(initial=0))
+            share = most / one.neff.device.sbuf_bytes
+            found.append(Spilled(core.name, tensor.name, tensor.size_bytes, begin / 1e6, end / 1e6, share))
+    return found
 
 
 def causes(tensors: Sequence[Moved], dram_bytes_per_second: int) -> list[Cause]:

@@ -11,7 +11,7 @@ from bokeh.resources import Resources
 from tvm_neuron.neff import Placement
 from tvm_neuron.profile.attribution import wall_ps_by_origin
 from tvm_neuron.profile.page import plots
-from tvm_neuron.profile.page.facts import Moved, Operator, causes, moved, operators
+from tvm_neuron.profile.page.facts import Moved, Operator, causes, moved, operators, spilled
 from tvm_neuron.profile.page.findings import findings
 from tvm_neuron.profile.page.graph import graph
 from tvm_neuron.profile.page.tables import Cell, document, number, table
@@ -41,7 +41,7 @@ def page(report: dict[str, Any], placement: Sequence[Placement], parts: Sequence
         _section("From end to end", _budget(run, parts) + plot.get("graph", "")),
         _section("Operators", plot.get("roofline", "") + _layers(layers)),
         *(_section(f"In time: {core.name}", _in_time(number, plot)) for number, core in enumerate(run.cores)),
-        _section("DRAM traffic", plot.get("traffic", "") + _tensors(tensors)),
+        _section("DRAM traffic", plot.get("traffic", "") + _tensors(tensors) + _spilled(run.cores)),
         _section("Memory in total", _memory(run.cores)),
         _section("Where operators run", _placement(placement)),
     ]
@@ -166,8 +166,28 @@ def _tensors(tensors: Sequence[Moved]) -> str:
         for row in tensors
     ]
     heads = ["tensor", "kind", "program", "MB>", "MB read>", "MB written>", "times loaded>", "read by"]
-    note = "Of kind scratch is what waits in DRAM: spilled from SBUF, or on its way from some partitions to others."
-    return table(heads, rows, "tensors") + f'<p class="note">{escape(note)}</p>'
+    return table(heads, rows, "tensors")
+
+
+def _spilled(cores: Sequence[CoreRun]) -> str:
+    """What waits in DRAM, and why."""
+    rows: list[list[Cell]] = [
+        [
+            row.name,
+            row.program,
+            number(row.bytes / 1e6, ",.3f"),
+            number(row.begin_us),
+            number(row.end_us),
+            number(100 * row.sbuf_share, ".0f"),
+        ]
+        for core in cores
+        for row in spilled(core)
+    ]
+    if not rows:
+        return '<p class="note">Nothing is spilled.</p>'
+    heads = ["spilled", "program", "MB>", "from us>", "to us>", "most of SBUF in use meanwhile, %>"]
+    note = "A tensor waits in DRAM where SBUF has no room for it, or on its way from some partitions to others."
+    return f'<h3>Spilled</h3><p class="note">{escape(note)}</p>' + table(heads, rows, "spilled")
 
 
 def _memory(cores: Sequence[CoreRun]) -> str:
