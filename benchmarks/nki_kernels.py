@@ -28,7 +28,7 @@ from benchmarks.nki_cases import CASES, EARLIER, FLOAT32, NKIBENCH, Case
 from tvm_neuron.errors import NeuronError
 
 # What some samples import, only to check themselves.
-_OPTIONAL = ("torch", "torch_xla", "torch_neuronx", "scipy", "loguru")
+_OPTIONAL = ("torch", "torch_xla", "torch_neuronx", "scipy", "loguru", "transformers")
 _ROW = "{:22} {:42} {:6} {:>9} {:>11} {:>11} {:>6} {:>8} {:>7}  {}"
 
 

@@ -6,6 +6,8 @@ from tvm_neuron.isa import (
     Activation,
     ActivationReduce,
     ActTensorScalar,
+    BnAggr,
+    BnStats,
     DmaCopy,
     DmaGather,
     DramTile,
@@ -75,6 +77,8 @@ EXAMPLES: dict[str, Callable[[int, int], Instruction]] = {
         sbuf(p, n), sbuf(p, n), psum(p, n), sbuf(p, 1), "multiply", "add", 0
     ),
     "reciprocal": lambda p, n: Reciprocal(sbuf(p, n), sbuf(p, n)),
+    "bn_stats": lambda p, n: BnStats(sbuf(p, 6, dtype="float32", at=4096), sbuf(p, n)),
+    "bn_aggr": lambda p, n: BnAggr(sbuf(p, 2, dtype="float32"), sbuf(p, n, 3, dtype="float32", at=4096)),
     "tensor_reduce": lambda p, n: TensorReduce(sbuf(p, n), sbuf(p, n, 4), "add", 1),
     "tensor_copy": lambda p, n: TensorCopy(sbuf(p, n), psum(p, n)),
     "select": lambda p, n: Select(sbuf(p, n), sbuf(p, n), sbuf(p, n), psum(p, n)),

@@ -6,7 +6,7 @@ import pytest
 from tests.isa.examples import psum, sbuf
 from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import load_device
-from tvm_neuron.isa import ActivationReduce, TensorScalarReduce, TensorTensorScan, Tile
+from tvm_neuron.isa import ActivationReduce, BnAggr, BnStats, TensorScalarReduce, TensorTensorScan, Tile
 
 TOLERANCE = 1e-5  # of float32 sums and products of some hundred numbers near 1
 
@@ -60,3 +60,28 @@ def test_a_scan_reads_psum_once() -> None:
     made = TensorTensorScan(sbuf(7, 4), psum(7, 4), psum(7, 4), 0.0, "multiply", "add", 0)
     with pytest.raises(ProgramError, match="tensor_tensor_scan: both sources lie in PSUM"):
         made.check(load_device("trn1"))
+
+
+@pytest.mark.parametrize("sizes", [(40,), (512, 512, 77), (1, 2)])
+def test_statistics_of_parts_are_those_of_the_whole(sizes: tuple[int, ...]) -> None:
+    parts = [normal(5, size) * 3 + 7 for size in sizes]
+    told = [BnStats(sbuf(5, 6, dtype="float32"), sbuf(5, part.shape[1])).compute(part) for part in parts]
+    for stats, part in zip(told, parts, strict=True):
+        even = part[:, ::2].astype(np.float64)
+        np.testing.assert_allclose(stats[:, 0], even.shape[1])
+        np.testing.assert_allclose(stats[:, 1], even.mean(1), TOLERANCE)
+        np.testing.assert_allclose(stats[:, 2], even.var(1) * even.shape[1], 10 * TOLERANCE, TOLERANCE)
+    found = BnAggr(sbuf(5, 2, dtype="float32"), sbuf(5, 6 * len(sizes), dtype="float32")).compute(np.hstack(told))
+    whole = np.hstack(parts).astype(np.float64)
+    np.testing.assert_allclose(found, np.stack([whole.mean(1), whole.var(1)], 1), 10 * TOLERANCE)
+
+
+@pytest.mark.parametrize("elems", [513, 600])
+def test_statistics_have_a_limit(elems: int) -> None:
+    with pytest.raises(ProgramError, match=rf"bn_stats: from \[4, {elems}\] .* at most 512 elements"):
+        BnStats(sbuf(4, 6, dtype="float32"), sbuf(4, elems)).check(load_device("trn1"))
+
+
+def test_statistics_come_in_threes() -> None:
+    with pytest.raises(ProgramError, match=r"bn_aggr: from \[4, 7\] to \[4, 2\]; it takes threes of numbers"):
+        BnAggr(sbuf(4, 2, dtype="float32"), sbuf(4, 7, dtype="float32")).check(load_device("trn1"))

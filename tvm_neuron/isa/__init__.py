@@ -19,6 +19,7 @@ from tvm_neuron.isa.pool import (
     TensorTensor,
 )
 from tvm_neuron.isa.scan import TensorTensorScan
+from tvm_neuron.isa.statistics import BnAggr, BnStats
 from tvm_neuron.isa.tile import DramTile, Tile
 
 ISA: tuple[type[Instruction], ...] = (
@@ -33,6 +34,8 @@ ISA: tuple[type[Instruction], ...] = (
     TensorScalarReduce,
     TensorTensorScan,
     Reciprocal,
+    BnStats,
+    BnAggr,
     TensorReduce,
     TensorCopy,
     Memset,
@@ -56,6 +59,8 @@ __all__ = [
     "Activation",
     "ActivationReduce",
     "Affine",
+    "BnAggr",
+    "BnStats",
     "Cost",
     "DmaCopy",
     "DmaGather",

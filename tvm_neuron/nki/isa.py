@@ -40,6 +40,8 @@ def get_nc_version() -> nc_version:
 INSTRUCTIONS: dict[str, Callable[..., Result]] = {
     "activation": calls.activation,
     "activation_reduce": calls.activation_reduce,
+    "bn_aggr": calls.bn_aggr,
+    "bn_stats": calls.bn_stats,
     "dma_copy": calls.dma_copy,
     "dma_transpose": calls.load_transposed,
     "nc_matmul": calls.nc_matmul,

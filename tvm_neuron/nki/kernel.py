@@ -18,7 +18,7 @@ from tvm_neuron.nki.dialects import BETA2, Dialect
 from tvm_neuron.nki.dtypes import dtype_name
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.tile import Tile
-from tvm_neuron.nki.trace import Trace, begin, end
+from tvm_neuron.nki.trace import Trace, begin, end, is_tracing
 from tvm_neuron.nki.view import View
 from tvm_neuron.program.verify import verify
 from tvm_neuron.runtime.version import VERSION
@@ -77,7 +77,9 @@ class Kernel:
         return type(self)(self.function, self.chip, tuple(max(1, int(size)) for size in sizes), self.dialect)
 
     def __call__(self, *args: Any, **words: Any) -> Any:
-        """The values that it returns, as arrays; see `trace`."""
+        """The values that it returns, as arrays; see `trace`. Called by another kernel, it is a part of that."""
+        if is_tracing():
+            return self.function(*args, **words)
         return self.trace(*args, **words).run()
 
     def trace(self, *args: Any, **words: Any) -> Traced:

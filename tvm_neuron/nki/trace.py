@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from tvm_neuron.hw import Device
-from tvm_neuron.isa import Activation, Instruction, Matmul, Memset, TensorCopy, Transpose
+from tvm_neuron.isa import Activation, Instruction, Matmul, Memset, TensorCopy
 from tvm_neuron.isa.dtypes import MATMUL_DTYPES
 from tvm_neuron.nki.dialects import Dialect
 from tvm_neuron.nki.index import Mask, as_mask
@@ -318,13 +318,15 @@ class Trace:
         self.groups[-1].append(Record(made, places, self._at))
         self.written.add(places["psum"])
 
-    def transpose(self, psum: View, source: View) -> None:
-        """psum[F, P] = source[P, F].T."""
+    def row(self, build: Callable[[Any, Any], Instruction], target: View, source: View) -> None:
+        """One instruction from a tile to a tile of another shape."""
         self._check_written(source)
-        out, tile = tile_on_chip(psum.narrow({})), tile_on_chip(source.narrow({}))
-        places = {name: (view.tensor.number, view.start[0]) for name, view in (("psum", psum), ("source", source))}
-        self.groups[-1].append(Record(Transpose(out, tile), places, self._at))
-        self.written.add(places["psum"])
+        out, tile = tile_on_chip(target.narrow({})), tile_on_chip(source.narrow({}))
+        made = build(out, tile)
+        ends = zip((name for name, *_ in made.tiles()), (target, source), strict=True)
+        places = {name: (view.tensor.number, view.start[0]) for name, view in ends}
+        self.groups[-1].append(Record(made, places, self._at))
+        self.written.add((target.tensor.number, target.start[0]))
 
     def start(self, view: View) -> None:
         """Begins what is written without a call of the kernel's for it: to bring `view` somewhere else."""
@@ -376,6 +378,11 @@ def current() -> Trace:
     if not _traces:
         raise wrong("a call of the kernel language outside of a kernel: decorate the function with nki.jit and call it")
     return _traces[-1]
+
+
+def is_tracing() -> bool:
+    """Whether a kernel runs."""
+    return bool(_traces)
 
 
 def begin(trace: Trace) -> None:

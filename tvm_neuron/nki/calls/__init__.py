@@ -26,7 +26,7 @@ from tvm_neuron.nki.calls.products import (
     nc_transpose,
     partition_sum,
 )
-from tvm_neuron.nki.calls.reductions import tensor_reduce
+from tvm_neuron.nki.calls.reductions import bn_aggr, bn_stats, tensor_reduce
 from tvm_neuron.nki.calls.transfers import dma_copy, load, store
 
 __all__ = [
@@ -35,6 +35,8 @@ __all__ = [
     "activation_reduce",
     "affine_select",
     "binary",
+    "bn_aggr",
+    "bn_stats",
     "broadcast_to",
     "dma_copy",
     "in_sbuf",

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Any
 
+from tvm_neuron.isa import Transpose
 from tvm_neuron.nki.calls.operands import on_chip
 from tvm_neuron.nki.calls.pointwise import in_sbuf, tensor_copy
 from tvm_neuron.nki.calls.transfers import load
@@ -44,7 +45,7 @@ def nc_transpose(data: Any, engine: Any = None) -> Result:
         trace = current()
         if mask is not None and mask.bounds():
             raise wrong("a transposition with a mask; slice its operand instead")
-        trace.transpose(target.fitted(shape), data)
+        trace.row(Transpose, target.fitted(shape), data)
 
     return Result(shape, data.tensor.dtype, "psum", write)
 

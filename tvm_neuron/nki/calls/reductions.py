@@ -5,6 +5,8 @@ from functools import partial
 from typing import Any
 
 from tvm_neuron.isa import (
+    BnAggr,
+    BnStats,
     TensorReduce,
     TensorScalar,
 )
@@ -69,3 +71,20 @@ def _reduction(op: str, axes: int, result: Any, source: Any) -> TensorReduce:
 
     dims = result.dims[:-axes] or ((1, 1),)
     return TensorReduce(dataclasses.replace(result, dims=dims), source, op, axes)
+
+
+def bn_stats(data: Any) -> Result:
+    """[P, 6]: count, mean and variance * count of the even elements of data [P, N], then of the odd ones."""
+    on_chip("bn_stats", data)
+
+    def write(target: View, mask: Mask | None) -> None:
+        source = data.narrow(mask.bounds() if mask is not None else {})
+        current().row(BnStats, target, source)
+
+    return Result((data.shape[0], 6), "float32", "sbuf", write)
+
+
+def bn_aggr(data: Any) -> Result:
+    """[P, 2]: mean and variance of what threes of (count, mean, variance * count) tell."""
+    on_chip("bn_aggr", data)
+    return Result((data.shape[0], 2), "float32", "sbuf", lambda target, _: current().row(BnAggr, target, data))
