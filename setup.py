@@ -89,6 +89,7 @@ EXTRAS = {
     "tables": TABLES_REQUIRES,
     "timeline": TIMELINE_REQUIRES,
     "torch": TORCH_REQUIRES,
+    "jax": ["jax==0.10.2"],  # lowers functions to StableHLO; pinned, because its StableHLO changes with it
 }
 
 setup(

@@ -12,7 +12,8 @@ import tvm
 from tvm_neuron import relay
 from tvm_neuron.codegen.options import BuildOptions, current_options
 from tvm_neuron.errors import ModelError
-from tvm_neuron.frontend import Params, from_onnx
+from tvm_neuron.frontend import Params, from_onnx, xla
+from tvm_neuron.frontend import jax as of_jax
 from tvm_neuron.frontend import torch as of_torch
 from tvm_neuron.relay.build_module import TargetLike
 from tvm_neuron.relay.factory import ExecutorFactory
@@ -23,11 +24,12 @@ def compile_model(
 ) -> ExecutorFactory:
     """Compile a model of any framework that there is a door for.
 
-    `model` is the path of a file (.onnx; of torch .pt2, or .pt with a script), an ONNX ModelProto, a module of Relax or
-    Relay, or of PyTorch an `nn.Module`, a function of tensors, a ScriptModule or an ExportedProgram.
-    `example_inputs` are the arguments of one call of a PyTorch model that has none of its own: a tensor, a tuple of
-    arguments, or a dictionary of named ones; shapes and dtypes are taken from them. An ExportedProgram that leaves its
-    batch open gives a library that takes any number of rows (`dynamic_batch`).
+    `model` is the path of a file (.onnx; of torch .pt2, or .pt with a script; .mlir with StableHLO), an ONNX
+    ModelProto, a module of Relax or Relay, of PyTorch an `nn.Module`, a function of tensors, a ScriptModule or an
+    ExportedProgram, or of JAX a function of `jax.jit`, or what its `lower` gives.
+    `example_inputs` are the arguments of one call of a model that has none of its own: a tensor, a tuple of arguments,
+    or (of PyTorch) a dictionary of named ones; shapes and dtypes are taken from them. An ExportedProgram that leaves
+    its batch open gives a library that takes any number of rows (`dynamic_batch`).
 
     Raises OptionError (a package that is needed is not installed), ModelError (the model can't be read or imported),
     and what `relay.build` raises.
@@ -43,14 +45,17 @@ def import_model(
 ) -> tuple[tvm.IRModule, Params, BuildOptions | None]:
     """A model that is none of TVM as a Relax module, its weights, and the options, to which an open batch is added."""
     if isinstance(model, str | os.PathLike):
-        path = Path(model)
-        model = of_torch.read(path) if path.suffix in of_torch.SUFFIXES else path
+        model = _read(Path(model))
+    if of_jax.is_of_jax(model):
+        given = example_inputs if isinstance(example_inputs, tuple) else (example_inputs,)
+        whole = model if hasattr(model, "compiler_ir") else of_jax.lowered(model, given)
+        model = xla.to_onnx(whole.compiler_ir("stablehlo"))
     if isinstance(model, Path | onnx.ModelProto):
         return *from_onnx(model), options  # which refuses files that are no ONNX
     if not of_torch.is_of_torch(model) and not callable(model):
         raise ModelError(
-            f"tvm_neuron.compile takes the path of a model, an ONNX, Relax or Relay model or one of PyTorch, got "
-            f"{type(model).__name__}"
+            "tvm_neuron.compile takes the path of a model, an ONNX, Relax or Relay model, or one of PyTorch or JAX, "
+            f"got {type(model).__name__}"
         )
     found = of_torch.exported(model, example_inputs)
     if found.has_open_batch:
@@ -63,3 +68,10 @@ def import_model(
             stacklevel=3,
         )
     return *from_onnx(found.model), options
+
+
+def _read(path: Path) -> Any:
+    """What is in a file; the path itself of one that the importer of ONNX reads or refuses."""
+    if path.suffix in of_torch.SUFFIXES:
+        return of_torch.read(path)
+    return xla.to_onnx(xla.read(path)) if path.suffix in xla.SUFFIXES else path

@@ -234,7 +234,7 @@ def test_other_names_that_are_too_long(cli: Cli, onnx_file: Path, neff_file: Pat
     [
         ("net.safetensors", "torch.onnx.export("),
         ("net.TFLITE", "python -m tf2onnx.convert --tflite FILE.tflite --output model.onnx"),
-        ("net.mlir", "export it from the framework that it came from"),
+        ("net.hlo", "write it as StableHLO"),
         ("net.keras", "python -m tf2onnx.convert --keras FILE"),
     ],
 )

@@ -11,22 +11,21 @@ from tvm_neuron.hw import CHIPS
 _ELSEWHERE = {
     "TENSORFLOW": "python -m tf2onnx.convert --saved-model DIR --output model.onnx (or --graphdef FILE.pb)",
     "MXNET": "mxnet.onnx.export_model(...)",
-    "XLA": "the framework that the HLO came from",
 }
-FRAMEWORKS = ("ONNX", "PYTORCH", *_ELSEWHERE)
+FRAMEWORKS = ("ONNX", "PYTORCH", "XLA", *_ELSEWHERE)
 _TFLITE = "python -m tf2onnx.convert --tflite FILE.tflite --output model.onnx"
-_MLIR = "export it from the framework that it came from, not from its MLIR"
-_OF_TORCH = (".pt2", ".pt", ".pth")
+_HLO = "write it as StableHLO, jax.jit(f).lower(x).as_text(), into a .mlir"
+_SUFFIXES = {"PYTORCH": (".pt2", ".pt", ".pth"), "XLA": (".mlir", ".mlirbc", ".stablehlo")}
 _ADVICE = (
     dict.fromkeys((".ckpt", ".safetensors"), "torch.onnx.export(model, example_inputs, 'model.onnx')")
-    | {".tflite": _TFLITE, ".mlir": _MLIR, ".hlo": _ELSEWHERE["XLA"], ".params": _ELSEWHERE["MXNET"]}
+    | {".tflite": _TFLITE, ".hlo": _HLO, ".params": _ELSEWHERE["MXNET"]}
     | dict.fromkeys((".h5", ".keras"), "python -m tf2onnx.convert --keras FILE --output model.onnx")
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments about the model and the chip."""
-    parser.add_argument("model", metavar="MODEL", help=".onnx, or of PyTorch .pt2 or a script in a .pt")
+    parser.add_argument("model", metavar="MODEL", help=".onnx, of PyTorch .pt2 or a script in a .pt, of XLA .mlir")
     parser.add_argument("--framework", type=str.upper, choices=FRAMEWORKS, help="without it, the file's name says it")
     parser.add_argument(
         "--io-config",
@@ -37,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def check_framework(options: argparse.Namespace) -> None:
-    """Models are files of ONNX or PyTorch.
+    """Models are files of ONNX, PyTorch or StableHLO.
 
     Raises:
         OptionError: --framework, or the name of the file, says another; the message says how to convert the model. Or
@@ -51,10 +50,12 @@ def check_framework(options: argparse.Namespace) -> None:
             f"{given}: models are read as ONNX. Convert it: {advice}; then give the .onnx file"
             + (", without --framework" if options.framework else "")
         )
-    if options.framework and (options.framework == "PYTORCH") != (suffix in _OF_TORCH):
+    found = next((framework for framework, suffixes in _SUFFIXES.items() if suffix in suffixes), "ONNX")
+    if options.framework not in (None, found):
+        known = "; ".join(f"{framework}: {', '.join(suffixes)}" for framework, suffixes in _SUFFIXES.items())
         raise OptionError(
-            f"--framework {options.framework}: '{options.model}' is no file of it; of PyTorch are "
-            f"{', '.join(_OF_TORCH)}, other names are read as ONNX"
+            f"--framework {options.framework}: '{options.model}' is no file of it by its name ({known}; others are "
+            "read as ONNX)"
         )
 
 
@@ -71,12 +72,17 @@ def read_model(model: Any, inputs: IoConfig) -> tuple[Any, Any]:
 
 
 def as_onnx(model: Any, inputs: IoConfig) -> Any:
-    """A file of PyTorch as a ModelProto; anything else as it is.
+    """A file of PyTorch or StableHLO as a ModelProto; anything else as it is.
 
     Raises:
         NeuronError: it can't be read, or a script is not told its inputs.
     """
-    if not isinstance(model, Path) or model.suffix.lower() not in _OF_TORCH:
+    suffix = model.suffix.lower() if isinstance(model, Path) else ""
+    if suffix in _SUFFIXES["XLA"]:
+        from tvm_neuron.frontend import xla
+
+        return xla.to_onnx(xla.read(model))
+    if suffix not in _SUFFIXES["PYTORCH"]:
         return model
     from tvm_neuron.frontend import torch
 

@@ -1,0 +1,130 @@
+"""Every function of `functions.py` gives, in float32 as it is, what JAX gives on the CPU."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+import tvm
+
+import tvm_neuron
+import tvm_neuron.jax
+from tests.jax.functions import FUNCTIONS, floats
+from tvm_neuron.errors import ModelError
+from tvm_neuron.frontend.xla.operators import CONVERTERS
+from tvm_neuron.runtime import manifest
+
+pytestmark = [pytest.mark.jax, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+EXACT = tvm_neuron.BuildOptions(fp32_cast="none")
+REFUSED = {"while": "needs the value of"}  # a loop whose end only the data tell
+ROUNDED = {"cast": 2.0**-8, "bfloat16": 2.0**-8}  # bfloat16 within: the core keeps more digits than it is asked for
+FLOAT32 = 1e-4
+"""Of a result; sums are of at most a few hundred products, and functions of ACT are good to 1e-5."""
+
+
+TEXT = """
+func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x2xf32>, %c: tensor<i1>) -> (tensor<2x2xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<f32>) {
+  %0 = stablehlo.dot %x, %y : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
+  %1 = stablehlo.logistic %x : tensor<2x3xf32>
+  %2 = stablehlo.tan %1 : tensor<2x3xf32>
+  %3 = chlo.tan %1 : tensor<2x3xf32> -> tensor<2x3xf32>
+  %4 = stablehlo.add %2, %3 : tensor<2x3xf32>
+  %5 = stablehlo.optimization_barrier %4 : tensor<2x3xf32>
+  %6 = stablehlo.custom_call @Sharding(%5) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %7 = stablehlo.round_nearest_afz %x : tensor<2x3xf32>
+  %8 = chlo.is_inf %7 : tensor<2x3xf32> -> tensor<2x3xi1>
+  %9 = stablehlo.convert %8 : (tensor<2x3xi1>) -> tensor<2x3xf32>
+  %10 = stablehlo.add %7, %9 : tensor<2x3xf32>
+  %bits = stablehlo.constant dense<1069547520> : tensor<i32>
+  %11 = stablehlo.bitcast_convert %bits : (tensor<i32>) -> tensor<f32>
+  %12 = "stablehlo.if" (%c) ({
+    stablehlo.return %11 : tensor<f32>
+  }, {
+    %13 = stablehlo.composite "my.negate" %11 {decomposition = @negate} : (tensor<f32>) -> tensor<f32>
+    stablehlo.return %13 : tensor<f32>
+  }) : (tensor<i1>) -> tensor<f32>
+  return %0, %6, %10, %12 : tensor<2x2xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<f32>
+}
+func.func private @negate(%x: tensor<f32>) -> tensor<f32> {
+  %0 = stablehlo.negate %x : tensor<f32>
+  return %0 : tensor<f32>
+}
+"""  # noqa: E501 - what JAX writes in other versions, or on several devices
+
+
+def run(library: Any, arguments: tuple) -> list[np.ndarray]:
+    executor = library["default"](tvm.cpu())
+    for spec, value in zip(executor.inputs, jax.tree.leaves(arguments), strict=True):
+        executor.set_input(spec.name, np.asarray(value))
+    executor.run()
+    return [executor.get_output(number).numpy() for number in range(len(executor.outputs))]
+
+
+def check(found: list[np.ndarray], wanted: Any, tolerance: float) -> None:
+    for got, right in zip(found, map(np.asarray, jax.tree.leaves(wanted)), strict=True):
+        assert (got.shape, got.dtype) == (right.shape, right.dtype)
+        if right.dtype.kind != "f":
+            np.testing.assert_array_equal(got, right)
+            continue
+        largest = np.abs(right[np.isfinite(right)]).max(initial=1)
+        np.testing.assert_allclose(got, right, rtol=tolerance, atol=tolerance / 10 * largest, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_gives_what_jax_gives(name: str) -> None:
+    function, arguments = FUNCTIONS[name]
+    if name in REFUSED:
+        with pytest.raises(ModelError, match=REFUSED[name]):
+            tvm_neuron.jax.compile(function, *arguments)
+        return
+    library = tvm_neuron.jax.compile(function, *arguments, target="neuron/inf2", options=EXACT)
+    check(run(library, arguments), jax.jit(function)(*arguments), ROUNDED.get(name, FLOAT32))
+
+
+def test_every_converter_is_used() -> None:
+    seen: set[str] = set()
+    for function, arguments in FUNCTIONS.values():
+        module = jax.jit(function).lower(*arguments).compiler_ir("stablehlo")
+        module.operation.walk(lambda op: seen.add(op.name) or jax._src.lib.mlir.ir.WalkResult.ADVANCE)
+    written = {word for text in TEXT.split() for word in [text.rstrip("(").strip('"')] if "hlo." in word}
+    assert CONVERTERS.keys() - seen - written == {"chlo.constant"}  # which no program writes
+
+
+@pytest.mark.parametrize("flag", [False, True])
+def test_what_jax_writes_elsewhere(flag: bool, tmp_path: Path) -> None:
+    (tmp_path / "net.mlir").write_text(TEXT)
+    x, y = floats(2, 3) * 3, floats(3, 2)
+    library = tvm_neuron.compile(tmp_path / "net.mlir", target="neuron/inf2", options=EXACT)
+    away = np.sign(x) * np.floor(np.abs(x) + 0.5)
+    wanted = (x @ y, 2 * np.tan(1 / (1 + np.exp(-x))), away, np.float32(1.5 if flag else -1.5))
+    check(run(library, (x, y, np.array(flag))), wanted, FLOAT32)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: jax.lax.bitcast_convert_type(x, np.int32), "ONNX has no operator for the bits of numbers"),
+        (lambda x: jax.lax.complex(x, x).real, r"stablehlo.complex\) has no converter to ONNX"),
+        (lambda x: jax.lax.population_count(x.astype(np.int32)), r"popcnt\) has no converter to ONNX"),
+        (lambda x: x + y, "JAX can't lower the function with these arguments: NameError"),  # noqa: F821
+    ],
+)
+def test_what_is_refused_is_named(function: Any, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        tvm_neuron.jax.compile(function, floats(4))
+
+
+def test_operators_have_the_names_of_their_places() -> None:
+    @jax.jit
+    def layer(x: jax.Array, w: jax.Array) -> jax.Array:
+        return x @ w
+
+    def network(params: dict, x: jax.Array) -> jax.Array:
+        with jax.named_scope("head"):
+            return jax.nn.relu(layer(x, params["w"]))
+
+    library = tvm_neuron.jax.compile(network, {"w": floats(8, 4)}, floats(2, 8))
+    found = manifest(library.module)
+    assert [spec["name"] for spec in found["inputs"]] == ["params_w", "x"]
+    assert any(row["name"].startswith("head/") and row["op"] == "MatMul" for row in found["placement"])

@@ -1,0 +1,10 @@
+"""StableHLO, which JAX and XLA's other front ends write, into ONNX, and so into Relax modules.
+
+jaxlib, whose bindings read it, is imported only when a model of it is given.
+"""
+
+from tvm_neuron.frontend.xla.need import need_jaxlib
+from tvm_neuron.frontend.xla.read import SUFFIXES, parse, read
+from tvm_neuron.frontend.xla.to_onnx import to_onnx
+
+__all__ = ["SUFFIXES", "need_jaxlib", "parse", "read", "to_onnx"]

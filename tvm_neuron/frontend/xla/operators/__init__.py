@@ -1,0 +1,24 @@
+"""What each operator of StableHLO is in ONNX: a converter by its name, a file a family."""
+
+from tvm_neuron.frontend.xla.operators import (
+    control,
+    elementwise,
+    order,
+    positions,
+    products,
+    reductions,
+    shapes,
+    windows,
+)
+from tvm_neuron.frontend.xla.region import Converter
+
+CONVERTERS: dict[str, Converter] = {
+    **elementwise.CONVERTERS,
+    **shapes.CONVERTERS,
+    **products.CONVERTERS,
+    **windows.CONVERTERS,
+    **reductions.CONVERTERS,
+    **positions.CONVERTERS,
+    **order.CONVERTERS,
+    **control.CONVERTERS,
+}

@@ -1,0 +1,52 @@
+"""Files of StableHLO: text, or its portable bytes. Reading runs nothing of them."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tvm_neuron.errors import ModelError
+from tvm_neuron.frontend.xla.need import need_jaxlib
+
+SUFFIXES = (".mlir", ".stablehlo", ".mlirbc")
+_BYTECODE = b"ML\xefR"
+_LONGEST_CAUSE = 300
+
+
+def read(path: Path) -> Any:
+    """The module in a file.
+
+    Raises:
+        OptionError: jaxlib is not installed.
+        ModelError: there is none, or not of StableHLO.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"'{path}' can't be read: {error.strerror}") from error
+    return parse(content, f"'{path}'")
+
+
+def parse(content: bytes | str, where: str = "the text") -> Any:
+    """The module that StableHLO's text or portable bytes say.
+
+    Raises:
+        ModelError: they are none.
+    """
+    ir = need_jaxlib()
+    dialects = import_module("jaxlib.mlir.dialects")
+    context = ir.Context()
+    known = ir.DialectRegistry()
+    import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(known)  # of functions and their like
+    context.append_dialect_registry(known)
+    for name in ("chlo", "stablehlo"):
+        import_module(f"jaxlib.mlir.dialects.{name}")
+        getattr(dialects, name).register_dialect(context)
+    context.load_all_available_dialects()
+    with context:
+        try:
+            if isinstance(content, bytes) and content.startswith(_BYTECODE):
+                return dialects.stablehlo.deserialize_portable_artifact(context, content)
+            return ir.Module.parse(content if isinstance(content, str) else content.decode())
+        except (ir.MLIRError, ValueError) as error:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            raise ModelError(f"{where} is no StableHLO: {' '.join(lines)[:_LONGEST_CAUSE]}") from error

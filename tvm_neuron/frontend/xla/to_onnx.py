@@ -1,0 +1,56 @@
+"""A module of StableHLO as an ONNX model: its function `main`, calls written out where they are."""
+
+import re
+from typing import Any
+
+import onnx
+from onnx import helper
+
+from tvm_neuron.errors import ModelError
+from tvm_neuron.frontend.xla.graph import OPSET, Graph, tensor_type
+from tvm_neuron.frontend.xla.operators import CONVERTERS
+from tvm_neuron.frontend.xla.region import convert_region
+from tvm_neuron.frontend.xla.scope import Scope, dtype_of, shape_of
+
+_IR_VERSION = 10
+_ATTRIBUTE_NAME = re.compile(r"\W+")
+
+
+def to_onnx(module: Any) -> onnx.ModelProto:
+    """The model; inputs have the names that the module's text gives, outputs those of the results.
+
+    Raises:
+        ModelError: an operator has no converter, a form of one none that is right, or sizes are open.
+    """
+    with module.context:
+        operations = [op for op in module.body.operations if "sym_name" in op.attributes]
+        functions = {str(op.attributes["sym_name"].value): op for op in operations}
+        main = functions.get("main") or next(iter(functions.values()), None)
+        if main is None:
+            raise ModelError("the module of StableHLO has no function")
+        graph = Graph()
+        scope = Scope(graph, functions)
+        block = main.regions[0].blocks[0]
+        inputs, outputs = [], []
+        for number, argument in enumerate(block.arguments):
+            name = _argument_name(main, number)
+            scope.set(argument, name)
+            inputs.append(tensor_type(name, shape_of(argument), dtype_of(argument)))
+        results = convert_region(scope, block, CONVERTERS)
+        for number, value in enumerate(results):
+            name = f"result{number}"
+            graph.nodes.append(helper.make_node("Identity", [scope.full(value)], [name], name=f"output{number}"))
+            outputs.append(tensor_type(name, shape_of(value), dtype_of(value)))
+        model = helper.make_model(
+            graph.proto("main", inputs, outputs), opset_imports=[helper.make_opsetid("", OPSET)]
+        )
+        model.ir_version = _IR_VERSION
+        return model
+
+
+def _argument_name(main: Any, number: int) -> str:
+    """The argument's name in the program that was lowered, where JAX says it; else arg0, arg1, ..."""
+    location = str(main.regions[0].blocks[0].arguments[number].location)
+    found = re.search(r'loc\("([^"]+)"', location)
+    name = _ATTRIBUTE_NAME.sub("_", found.group(1)).strip("_") if found else ""
+    return name or f"arg{number}"
