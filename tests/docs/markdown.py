@@ -33,8 +33,8 @@ def blocks(file_name: str) -> list[Block]:
 
 
 def links(file_name: str) -> Iterator[str]:
-    """The targets of all links of a file."""
-    yield from _LINK.findall((ROOT / file_name).read_text())
+    """The targets of all links of a file, in whose code a call may look like one."""
+    yield from _LINK.findall(_BLOCK.sub("", (ROOT / file_name).read_text()))
 
 
 def shell_lines(block: Block) -> list[str]:
