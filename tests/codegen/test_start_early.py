@@ -9,8 +9,8 @@ from tests.codegen.graphs import graph_of
 from tests.codegen.interpreter import run_graph, run_kernels
 from tests.models.agreement import Case, random_inputs, relative_error
 from tests.stages.networks import compile_model, run
-from tvm_neuron.codegen import simplify
 from tvm_neuron.codegen.simplify import make_kernels
+from tvm_neuron.codegen.steps import without
 from tvm_neuron.hw import load_device
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.rule import load_rules
@@ -68,11 +68,11 @@ def test_as_onnxruntime(chip: str, mode: str) -> None:
     assert relative_error(found, case.exact["y"]) < case.bounds["y"]
 
 
-def test_the_program_is_quicker(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_is_quicker() -> None:
     model = dense(512, layers=4, size=28)
     early = compile_model(model, "neuron/inf2")
-    monkeypatch.setattr(simplify, "start_early", lambda kernels, partition_of: kernels)
-    late = compile_model(model, "neuron/inf2")
+    with without("start_early"):
+        late = compile_model(model, "neuron/inf2")
     quick, slow = (time_program(found.program, found.device) for found in (early, late))
     assert quick.total_ps < slow.total_ps
     assert quick.busy_ps["act"] == slow.busy_ps["act"]
