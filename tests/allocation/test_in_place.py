@@ -9,7 +9,7 @@ from tests.codegen.graphs import graph_of
 from tests.models.agreement import Case, random_inputs, relative_error
 from tests.onnx_models import make_model
 from tests.stages.networks import compile_model, run
-from tvm_neuron.allocation.memory_plan import MemoryPlan, plan_memory
+from tvm_neuron.allocation.memory_plan import MemoryPlan, plan_within
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.hw import load_device
@@ -37,7 +37,9 @@ def _block(left: str) -> onnx.ModelProto:
 def _plan(model: onnx.ModelProto) -> tuple[list[Kernel], MemoryPlan]:
     kernels, partition_of = make_kernels(graph_of(model), load_rules(), load_device("inf1"))
     outside = {tensor for k in kernels for tensor in k.tensors if tensor.kind != "temp"}
-    return kernels, plan_memory(kernels, partition_of, choose_dtypes(kernels), outside, 0, 64 << 10)
+    made = plan_within(kernels, partition_of, choose_dtypes(kernels), outside, 0, 64 << 10)
+    assert made is not None
+    return kernels, made
 
 
 def test_a_sum_takes_the_memory_of_its_last_operand() -> None:

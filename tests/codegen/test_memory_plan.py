@@ -8,7 +8,7 @@ import pytest
 
 from tests.codegen.graphs import graph_of
 from tests.stages.networks import residual_network
-from tvm_neuron.allocation.memory_plan import MemoryPlan, plan_memory, plan_within
+from tvm_neuron.allocation.memory_plan import MemoryPlan, plan_within
 from tvm_neuron.allocation.regions import whole_rows
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.simplify import make_kernels
@@ -24,7 +24,9 @@ BASE = 4096
 def plan(capacity: int) -> tuple[list[Kernel], MemoryPlan]:
     kernels, partition_of = make_kernels(graph_of(residual_network()), load_rules(), load_device("inf1"))
     outside = {tensor for k in kernels for tensor in (k.out, *k.sources()) if tensor.kind != "temp"}
-    return kernels, plan_memory(kernels, partition_of, choose_dtypes(kernels), outside, BASE, capacity)
+    made = plan_within(kernels, partition_of, choose_dtypes(kernels), outside, BASE, capacity)
+    assert made is not None
+    return kernels, made
 
 
 def spilled(kernels: list[Kernel], made: MemoryPlan) -> set[str]:

@@ -98,24 +98,6 @@ class MemoryPlan:
         }
 
 
-def plan_memory(
-    kernels: list[Kernel], partition_of: dict[Tensor, int], dtypes: dict[Tensor, str], in_dram: set[Tensor],
-    base: int, capacity: int, strip_share: int = 5,
-) -> MemoryPlan:
-    """Offsets within [base, base + capacity) of each partition; tensors are spilled until everything fits.
-
-    Where they take little of it, the memory of one is left alone for a while before another one takes it.
-
-    A strip of a kernel that works through DRAM tensors takes at most 1 / `strip_share` of the capacity.
-
-    Raises:
-        CompileError: a single kernel needs more SBUF than there is, however it is cut.
-    """
-    found = plan_within(kernels, partition_of, dtypes, in_dram, base, capacity, strip_share)
-    assert found is not None
-    return found
-
-
 def strip_bytes(kernel: Kernel, partition_of: dict[Tensor, int], dtypes: dict[Tensor, str], budget: int) -> int:
     """Bytes of each partition for a strip of a kernel whose tensors are all in DRAM; at most `budget` if it can be."""
     plan = MemoryPlan(partition_of, dtypes, set(kernel.tensors))
@@ -126,9 +108,18 @@ def strip_bytes(kernel: Kernel, partition_of: dict[Tensor, int], dtypes: dict[Te
 
 def plan_within(
     kernels: list[Kernel], partition_of: dict[Tensor, int], dtypes: dict[Tensor, str], in_dram: set[Tensor],
-    base: int, capacity: int, strip_share: int, most_spilled_bytes: float = inf,
+    base: int, capacity: int, strip_share: int = 5, most_spilled_bytes: float = inf,
 ) -> MemoryPlan | None:  # fmt: skip
-    """The same; None as soon as more than so many bytes of each partition are spilled."""
+    """Offsets within [base, base + capacity) of each partition; tensors are spilled until everything fits.
+
+    Where they take little of it, the memory of one is left alone for a while before another one takes it. None as soon
+    as more than so many bytes of each partition are spilled.
+
+    A strip of a kernel that works through DRAM tensors takes at most 1 / `strip_share` of the capacity.
+
+    Raises:
+        CompileError: a single kernel needs more SBUF than there is, however it is cut.
+    """
     plan = MemoryPlan(partition_of, dtypes, set(in_dram), base=base)
     while plan.spilled_bytes <= most_spilled_bytes:
         failed = _place(kernels, plan, capacity, strip_share)
