@@ -124,7 +124,8 @@ def _layers(layers: Sequence[Operator]) -> str:
     total = sum(row.us for row in layers) or 1.0
     note = (
         "The time of the whole is given to one operator at each instant. Least: multiplications at the array's peak, "
-        "or its bytes over the DRAM, the longer one. An operator that was fused into another's instructions has no row."
+        "or its bytes over the DRAM, the longer one; it can take less, and lie above the line, if its bytes came while "
+        "others ran. An operator that was fused into another's instructions has no row."
     )
     rows = [
         [
