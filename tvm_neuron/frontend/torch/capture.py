@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvm_neuron.errors import ModelError
+from tvm_neuron.frontend.cause import cause
 from tvm_neuron.frontend.torch.need import need_torch
-
-_LONGEST_CAUSE = 300
 
 
 @dataclass(frozen=True)
@@ -66,13 +65,6 @@ def capture(model: Any, example_inputs: Any) -> tuple[Any, Arguments]:
             stacklevel=4,
         )
         return captured, arguments
-
-
-def cause(error: Exception) -> str:
-    """The first line of what torch says, or of what caused it."""
-    found = error.__cause__ or error
-    lines = [line.strip() for line in str(found).splitlines() if line.strip()]
-    return f"{type(found).__name__}: {lines[0] if lines else ''}"[:_LONGEST_CAUSE]
 
 
 def _check_runs(model: Any, arguments: Arguments) -> None:

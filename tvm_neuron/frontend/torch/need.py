@@ -3,9 +3,7 @@
 from importlib import import_module
 from types import ModuleType
 
-from tvm_neuron.errors import OptionError
-
-_PACKAGES = ("torch", "onnxscript")
+from tvm_neuron.errors import from_extra
 
 
 def need_torch() -> ModuleType:
@@ -14,12 +12,6 @@ def need_torch() -> ModuleType:
     Raises:
         OptionError: it, or what its exporter needs, is not installed.
     """
-    for package in _PACKAGES:
-        try:
-            import_module(package)
-        except ModuleNotFoundError as error:
-            raise OptionError(
-                f"models of PyTorch need the package '{error.name}', which is not installed: pip install "
-                "'tvm-neuron[torch]'"
-            ) from error
-    return import_module("torch")
+    with from_extra("torch", "a model of PyTorch"):
+        import_module("onnxscript")
+        return import_module("torch")

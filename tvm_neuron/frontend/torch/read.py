@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tvm_neuron.errors import ModelError
-from tvm_neuron.frontend.torch.capture import cause
+from tvm_neuron.frontend.cause import cause
 from tvm_neuron.frontend.torch.need import need_torch
 
 SUFFIXES = (".pt2", ".pt", ".pth")

@@ -10,7 +10,8 @@ from typing import Any
 import onnx
 
 from tvm_neuron.errors import ModelError
-from tvm_neuron.frontend.torch.capture import Arguments, cause
+from tvm_neuron.frontend.cause import cause
+from tvm_neuron.frontend.torch.capture import Arguments
 from tvm_neuron.frontend.torch.names import name_by_modules
 from tvm_neuron.frontend.torch.need import need_torch
 

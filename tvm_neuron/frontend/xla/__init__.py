@@ -3,8 +3,7 @@
 jaxlib, whose bindings read it, is imported only when a model of it is given.
 """
 
-from tvm_neuron.frontend.xla.need import need_jaxlib
 from tvm_neuron.frontend.xla.read import SUFFIXES, parse, read
 from tvm_neuron.frontend.xla.to_onnx import to_onnx
 
-__all__ = ["SUFFIXES", "need_jaxlib", "parse", "read", "to_onnx"]
+__all__ = ["SUFFIXES", "parse", "read", "to_onnx"]

@@ -4,12 +4,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tvm_neuron.errors import ModelError
-from tvm_neuron.frontend.xla.need import need_jaxlib
+from tvm_neuron.errors import ModelError, from_extra
+from tvm_neuron.frontend.cause import cause
 
 SUFFIXES = (".mlir", ".stablehlo", ".mlirbc")
 _BYTECODE = b"ML\xefR"
-_LONGEST_CAUSE = 300
 
 
 def read(path: Path) -> Any:
@@ -32,7 +31,8 @@ def parse(content: bytes | str, where: str = "the text") -> Any:
     Raises:
         ModelError: they are none.
     """
-    ir = need_jaxlib()
+    with from_extra("jax", "a model in StableHLO"):
+        ir = import_module("jaxlib.mlir.ir")
     dialects = import_module("jaxlib.mlir.dialects")
     context = ir.Context()
     known = ir.DialectRegistry()
@@ -48,5 +48,4 @@ def parse(content: bytes | str, where: str = "the text") -> Any:
                 return dialects.stablehlo.deserialize_portable_artifact(context, content)
             return ir.Module.parse(content if isinstance(content, str) else content.decode())
         except (ir.MLIRError, ValueError) as error:
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            raise ModelError(f"{where} is no StableHLO: {' '.join(lines)[:_LONGEST_CAUSE]}") from error
+            raise ModelError(f"{where} is no StableHLO: {cause(error)}") from error
