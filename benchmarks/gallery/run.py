@@ -34,6 +34,7 @@ def main(name: str, script: str, found: str) -> None:
     Path("script.py").write_text(changes.changed(name, source))
     sys.argv = [script]
     sys.path.insert(0, str(Path.cwd()))
+    sys.path += [str(parent / "tests/python/relay") for parent in Path(script).parents]  # of which one takes a function
     check = CHECKS.get(name, Check("its own assertions" if "assert" in source else "nothing"))
     precise = BuildOptions(fp32_cast="none", device="neuron/inf2") if name in PRECISE else None
     row = {"to its end": "yes", "compared with": "", "error": "", "on the core": "", "first failure": ""}

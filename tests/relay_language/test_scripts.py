@@ -39,8 +39,17 @@ def test_old_names_are_the_same_modules() -> None:
     assert tvm.contrib.graph_runtime is tvm.contrib.graph_executor
     assert tvm.relay.testing.resnet.__spec__.name == "tvm_neuron.relay.testing.resnet"
     assert tvm.runtime.NDArray is tvm.nd.NDArray
+    assert tvm.contrib.utils is relay.contrib.utils
+    assert tvm._ffi.get_global_func("runtime.ModulePackImportsToTensor") is not None
     with pytest.raises(ModuleNotFoundError):
         import tvm.contrib.no_such_module
+
+
+def test_scripts_that_walk_expressions_ask_tvm_for_kinds(mod: tvm.IRModule) -> None:
+    main = mod["main"]
+    assert isinstance(main.body.op, tvm.ir.Op)
+    assert not isinstance(main, tvm.ir.Op)
+    assert relay.Function(main.params, main.body, main.ret_type, main.type_params, main.attrs).type_params == ()
 
 
 def test_target_llvm_leaves_all_to_the_cpu(mod: tvm.IRModule) -> None:

@@ -6,15 +6,18 @@ from typing import Any
 
 import tvm
 import tvm.contrib
+import tvm_ffi
 
 from tvm_neuron.errors import NeuronError
 from tvm_neuron.relay import aliases, graph_executor
+from tvm_neuron.relay.contrib import utils
 from tvm_neuron.relay.vm import Executable, VirtualMachine
 
 _ALIASES = {
     "tvm.relay": "tvm_neuron.relay",
     "tvm.contrib.graph_executor": "tvm_neuron.relay.graph_executor",
     "tvm.contrib.graph_runtime": "tvm_neuron.relay.graph_executor",
+    "tvm.contrib.cc": "tvm.support.cc",
     "tvm.contrib.torch": "tvm_neuron.torch.contrib",
     "tvm.contrib": "tvm_neuron.relay.contrib",
     "tvm.driver.tvmc": "tvm_neuron.tvmc",
@@ -31,6 +34,7 @@ def install() -> None:
     aliases.install(_ALIASES)
     tvm.relay = relay = sys.modules["tvm.relay"] = sys.modules["tvm_neuron.relay"]
     tvm.contrib.graph_executor = sys.modules["tvm.contrib.graph_executor"] = graph_executor
+    tvm.contrib.utils = sys.modules["tvm.contrib.utils"] = utils
     for name in ("nn", "image", "vision", "annotation"):  # no files of their own there
         sys.modules[f"tvm.relay.{name}"] = getattr(relay, name)
     tvm.register_func = tvm.register_global_func
@@ -64,6 +68,7 @@ def _make_container() -> ModuleType:
 def _make_ffi() -> None:
     """`tvm._ffi.base.TVMError`, by which scripts catch what TVM and this project raise."""
     ffi, base = (ModuleType(name, "Errors, under their names of TVM 0.18.") for name in ("tvm._ffi", "tvm._ffi.base"))
+    ffi.get_global_func, ffi.register_func = tvm_ffi.get_global_func, tvm_ffi.register_global_func  # type: ignore[attr-defined]
     ffi.base, base.TVMError = base, (RuntimeError, NeuronError)  # type: ignore[attr-defined]
     tvm.error.TVMError = base.TVMError
     sys.modules["tvm._ffi"], sys.modules["tvm._ffi.base"], tvm._ffi = ffi, base, ffi

@@ -149,6 +149,9 @@ class Op(tvm.ir.Node):
         return str(self.name)
 
 
+tvm.ir.Op.register(Op)  # scripts ask so whether a call is of an operator
+
+
 @py_class("relay.Var", structural_eq="var")
 class Var(RelayExpr, tvm.ir.Expr):
     """A variable: a parameter, or what a `Let` binds. Without a type it gets one from what uses it."""
@@ -260,6 +263,11 @@ class Function(RelayExpr, BaseFunc):
         self.__ffi_init__(
             tvm.ir.make_node("ir.DictAttrs", **values), list(params), as_expr(body), ret_type, span=span, **_typed(ty)
         )
+
+    @property
+    def type_params(self) -> tuple[Any, ...]:
+        """None: there are no functions over types here."""
+        return ()
 
     __call__ = RelayExpr.__call__
 
