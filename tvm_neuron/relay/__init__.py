@@ -4,6 +4,8 @@ Importing this module also makes `from tvm import relay` and `from tvm.contrib i
 and brings back `tvm.nd` and `tvm.device("neuron")`, so that a Relay-era script runs with this one import added.
 """
 
+import sys
+
 from tvm.ir import GlobalVar
 from tvm.runtime import load_param_dict, save_param_dict
 
@@ -12,6 +14,7 @@ from tvm_neuron.relay import (
     build_module,
     compatibility,
     dataflow_pattern,
+    elsewhere,
     expr,
     expr_functor,
     frontend,
@@ -64,3 +67,9 @@ build_module.create_executor = create_executor  # type: ignore[attr-defined]  # 
 
 compatibility.install()
 modules.install()
+elsewhere.install(
+    {
+        "relay": sys.modules[__name__], "relay.op": op, "relay.nn": nn, "relay.vision": vision,
+        "relay.transform": transform, "relay.analysis": analysis,
+    }
+)  # fmt: skip

@@ -18,7 +18,10 @@ from tvm_neuron.relay.op import (
     pooling,
     reduce,
     resizing,
+    sampling,
+    segments,
     shape,
+    signal,
     sorting,
     sparse,
 )
@@ -28,7 +31,7 @@ __all__ = ["FAMILIES", "OPERATORS", "annotation", "image", "namespace", "nn", "v
 
 FAMILIES = (
     elementwise, reduce, shape, indexing, create, sorting, dense, sparse, convolution, pooling, norm, layers, resizing,
-    boxes, annotation,
+    boxes, sampling, signal, segments, annotation,
 )  # fmt: skip
 """The files, in the order of the manual."""
 

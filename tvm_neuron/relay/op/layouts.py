@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import tvm
+
 from tvm_neuron.relay.op.declare import R
 
 
@@ -20,9 +22,10 @@ def relayout(data: Any, source: str, target: str) -> Any:
     return _cut(data, dict(zip(whole, sizes, strict=True)), after, target)
 
 
-def _joined(data: Any, letters: list[str], whole: list[str]) -> tuple[Any, list[int]]:
+def _joined(data: Any, letters: list[str], whole: list[str]) -> tuple[Any, list[Any]]:
     """Without blocks, in the order of `whole`, and its sizes."""
-    size = dict(zip(letters, (int(dim) for dim in data.ty.shape), strict=True))
+    dims = (int(dim) if isinstance(dim, tvm.tirx.IntImm) else dim for dim in data.ty.shape)
+    size = dict(zip(letters, dims, strict=True))
     if len(whole) == len(letters):
         return data, list(size.values())
     order = [part for letter in whole for part in (letter, letter.lower()) if part in size]
@@ -30,16 +33,16 @@ def _joined(data: Any, letters: list[str], whole: list[str]) -> tuple[Any, list[
     return R.reshape(R.permute_dims(data, [letters.index(part) for part in order]), sizes), sizes
 
 
-def _cut(data: Any, sizes: dict[str, int], after: dict[str, int], target: str) -> Any:
+def _cut(data: Any, sizes: dict[str, Any], after: dict[str, int], target: str) -> Any:
     """With the blocks of `after`, in its order."""
     names: list[str] = []
-    shape: list[int] = []
+    shape: list[Any] = []
     for letter, size in sizes.items():
         block = after.get(letter.lower(), 1)
-        if size % block:
+        if block > 1 and size % block:
             raise ValueError(f"{size} elements along {letter} can't be cut into the blocks of {block} of {target}")
         names.append(letter)
-        shape.append(size // block)
+        shape.append(size // block if block > 1 else size)
         if letter.lower() in after:
             names.append(letter.lower())
             shape.append(block)

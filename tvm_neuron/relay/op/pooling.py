@@ -4,10 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from tvm import relax
 
 from tvm_neuron.relay.op.convolution import Sizes, listed, pads
 from tvm_neuron.relay.op.declare import R, Tensor, operator
 from tvm_neuron.relay.op.layouts import relayout
+from tvm_neuron.relay.op.reduce import mean_of
 
 _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 _MAX = {1: R.nn.max_pool1d, 2: R.nn.max_pool2d, 3: R.nn.max_pool3d}
@@ -69,12 +72,22 @@ def _adaptive(count: int, kind: str, reduce: Callable[..., Any]) -> Callable[...
     ) -> Tensor:
         places = [layout.index(letter) for letter in _SPATIAL[count]]
         sizes = listed(output_size, count) if output_size else [int(data.ty.shape[at]) for at in places]
+        is_rounded = reduce is mean_of and "int" in str(data.ty.dtype)  # once, of the whole sum
+        result, counts = data, np.ones([1] * len(layout))
         for at, size in zip(places, sizes, strict=True):
-            data = (_windows(data, at, size, reduce))
-        return relayout(data, layout, out_layout or layout)
+            starts, ends = _bounds(int(data.ty.shape[at]), size)
+            counts = counts * (ends - starts).reshape([-1 if each == at else 1 for each in range(len(layout))])
+            result = _windows(result, at, size, R.sum if is_rounded else reduce)
+        result = R.divide(result, relax.const(counts, str(data.ty.dtype))) if is_rounded else result
+        return relayout(result, layout, out_layout or layout)
 
     body.__name__, body.__doc__ = f"adaptive_{kind}_pool{count}d", f"The {kind} of as many windows as the output has."
     return operator(f"nn.adaptive_{kind}_pool{count}d")(body)
+
+
+def _bounds(length: int, size: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Where the windows begin and end."""
+    return np.arange(size) * length // size, -(-(np.arange(size) + 1) * length // size)
 
 
 def _windows(data: Any, at: int, size: int, reduce: Callable[..., Any]) -> Any:
@@ -83,7 +96,7 @@ def _windows(data: Any, at: int, size: int, reduce: Callable[..., Any]) -> Any:
     shape = list(data.ty.shape)
     if length % size == 0:
         return reduce(R.reshape(data, [*shape[:at], size, length // size, *shape[at + 1 :]]), [at + 1], False)
-    starts, ends = np.arange(size) * length // size, -(-(np.arange(size) + 1) * length // size)
+    starts, ends = _bounds(length, size)
     parts = [
         reduce(R.strided_slice(data, [at], [int(start)], [int(end)]), [at], True)
         for start, end in zip(starts, ends, strict=True)
@@ -94,6 +107,6 @@ def _windows(data: Any, at: int, size: int, reduce: Callable[..., Any]) -> Any:
 max_pool1d, max_pool2d, max_pool3d = map(_max_pool, (1, 2, 3))
 avg_pool1d, avg_pool2d, avg_pool3d = map(_avg_pool, (1, 2, 3))
 global_max_pool1d, global_max_pool2d, global_max_pool3d = (_global(count, "max", R.max) for count in (1, 2, 3))
-global_avg_pool1d, global_avg_pool2d, global_avg_pool3d = (_global(count, "avg", R.mean) for count in (1, 2, 3))
+global_avg_pool1d, global_avg_pool2d, global_avg_pool3d = (_global(count, "avg", mean_of) for count in (1, 2, 3))
 adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (_adaptive(c, "max", R.max) for c in (1, 2, 3))
-adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (_adaptive(c, "avg", R.mean) for c in (1, 2, 3))
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (_adaptive(c, "avg", mean_of) for c in (1, 2, 3))

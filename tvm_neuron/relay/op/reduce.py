@@ -39,10 +39,24 @@ def _reduction(name: str, function: Callable[..., Any], meaning: str) -> Callabl
 
 
 def mean_of(data: Any, axes: Sequence[int], keepdims: bool) -> Any:
-    """The mean, of 16 bits in float32: sums of many elements, and their number, are beyond float16."""
+    """The mean, of 16 bits in float32: sums of many elements, and their number, are beyond float16.
+
+    Of whole numbers it is the quotient of their sum, towards zero.
+    """
+    if "int" in str(data.ty.dtype):
+        count = count_of(data, axes, keepdims)
+        return R.divide(R.sum(data, axes, keepdims), number(count, data) if isinstance(count, int) else count)
     if str(data.ty.dtype) != "float16":
         return R.mean(data, axes, keepdims)
     return R.astype(R.mean(R.astype(data, "float32"), axes, keepdims), "float16")
+
+
+def count_of(data: Any, axes: Sequence[int], keepdims: bool) -> Any:
+    """How many elements are reduced to one: a number, or a tensor in the dtype of the data where only that knows."""
+    sizes = [data.ty.shape[each] for each in axes]
+    if [size for size in sizes if not isinstance(size, tvm.tirx.IntImm)]:
+        return R.sum(R.ones_like(data), axes, keepdims)
+    return product(int(size) for size in sizes)
 
 
 def _of_bools(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -95,11 +109,10 @@ def spread(data: Tensor, axes: list[int], keepdims: bool, unbiased: bool, mean: 
     biased = mean_of(R.multiply(off, off), axes, keepdims)
     if not unbiased:
         return biased
-    sizes = [data.ty.shape[each] for each in axes]
-    if [size for size in sizes if not isinstance(size, tvm.tirx.IntImm)]:
-        raise ValueError("an unbiased variance over dimensions that are known only when the model runs")
-    count = product(int(size) for size in sizes)
-    return R.multiply(biased, number(count / (count - 1), data))
+    count = count_of(data, axes, keepdims)
+    if isinstance(count, int):
+        return R.multiply(biased, number(count / (count - 1), data))
+    return R.multiply(biased, R.divide(count, R.subtract(count, number(1, count))))
 
 
 @operator("variance")

@@ -21,12 +21,17 @@ def _resized(
     if len(spatial) == 1:
         given, sizes = R.expand_dims(given, 2), [1, *sizes]
         roi = (0.0, roi[0], 1.0, roi[1]) if roi else None
-    rounding = rounding_method or ("floor" if coordinate_transformation_mode == "asymmetric" else "round")
+    flat = [at for at, count in enumerate(sizes) if count == 1 and coordinate_transformation_mode == "align_corners"]
+    for at in flat:  # the corners of one element are one: TVM divides by their distance, so there are two for it
+        given, sizes[at] = R.repeat(R.strided_slice(given, [2 + at], [0], [1]), 2, 2 + at), 2
+    rounding = rounding_method or ("round" if coordinate_transformation_mode == "align_corners" else "floor")
     resize, plain = (R.image.resize3d, "NCDHW") if len(sizes) == 3 else (R.image.resize2d, "NCHW")
     resized = (resize(
         given, sizes, list(roi) if roi else [0.0] * (2 * len(sizes)), plain, _METHODS.get(method, method),
         coordinate_transformation_mode, rounding, cubic_alpha, cubic_exclude, extrapolation_value, out_dtype,
     ))  # fmt: skip
+    for at in flat:
+        resized = R.strided_slice(resized, [2 + at], [0], [1])
     resized = R.squeeze(resized, [2]) if len(spatial) == 1 else resized
     return relayout(resized, f"NC{spatial}", layout)
 

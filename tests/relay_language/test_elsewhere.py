@@ -1,0 +1,51 @@
+"""Names of Relay that are not here say what to use instead, whichever way they are asked for."""
+
+from importlib import import_module
+
+import pytest
+import tvm
+
+from tvm_neuron import relay
+from tvm_neuron.relay.elsewhere import PLACES
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: relay.qnn, r"'relay\.qnn' is not here; instead: import a quantised ONNX model"),
+        (lambda: relay.transform.gradient, r"'relay\.transform\.gradient' is not here; instead: there is no training"),
+        (lambda: relay.nn.bitpack, r"'relay\.nn\.bitpack' is not here; instead: no engine has numbers of single bits"),
+        (lambda: relay.nonsense, r"'relay\.nonsense' is not here; docs/relay\.md lists what is"),
+        (lambda: tvm.autotvm.task, r"'tvm\.autotvm\.task' is not here and stays out; instead: schedules are searched"),
+        (lambda: tvm.te.create_schedule([]), r"'tvm\.te\.create_schedule' is not here and stays out"),
+    ],
+)
+def test_by_attribute(ask: object, message: str) -> None:
+    with pytest.raises(AttributeError, match=message):
+        ask()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("tvm.relay.quantize", r"'tvm\.relay\.quantize' is not here; instead: import a quantised"),
+        ("tvm.autotvm.tuner", r"'tvm\.autotvm\.tuner' is not here; instead: schedules are"),
+        ("tvm.micro.testing", r"'tvm\.micro\.testing' is not here; instead: there is no code for microcontrollers"),
+        ("tvm.relay.backend.contrib.uma", "for UMA, describe a chip in a JSON file"),
+        ("tvm.nonsense", "No module named 'tvm.nonsense'"),
+    ],
+)
+def test_by_import(name: str, message: str) -> None:
+    with pytest.raises(ModuleNotFoundError, match=message):
+        import_module(name)
+    package, _, last = name.rpartition(".")
+    with pytest.raises(ImportError, match=message if package != "tvm" else "cannot import name 'nonsense'"):
+        exec(f"from {package} import {last}")
+
+
+def test_no_name_of_the_table_is_here() -> None:
+    for place, hints in PLACES.items():
+        module = relay
+        for part in place.split(".")[1:]:
+            module = getattr(module, part)
+        assert [name for names in hints.values() for name in names.split() if name in vars(module)] == []
