@@ -15,7 +15,6 @@ from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operan
 from tvm_neuron.codegen.kernels.order_channels import order_channels
 from tvm_neuron.codegen.kernels.pack import pack_depth
 from tvm_neuron.codegen.kernels.pack_columns import pack_columns
-from tvm_neuron.codegen.kernels.shift_clips import shift_clips
 from tvm_neuron.codegen.kernels.split_depth import split_depth
 from tvm_neuron.codegen.kernels.split_outputs import split_outputs
 from tvm_neuron.codegen.kernels.start_early import start_early
@@ -184,7 +183,6 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("simplify_truths", "conditions of what was not recognised", _each(simplify_truths)),
     Step("move_tables", "what does not fit beside a kernel", _kernels(move_tables, "partition_of"), True),
     Step("choose_operands", "in the precision asked for", _kernels(choose_operands, "precisions", "device"), True),
-    Step("shift_clips", "biases are gathered", _kernels(shift_clips, "partition_of", "device")),
     Step("fold_rows", "before weights are packed otherwise", _kernels(fold_rows, "partition_of", "device")),
     Step("order_channels", "of what was folded, too", _kernels(order_channels, "partition_of", "device")),
     Step("widen_outputs", "of what was not folded", _kernels(widen_outputs, "partition_of", "device")),
