@@ -16,6 +16,7 @@ def bounce_through_dram(kernels: list[Kernel], partition_of: dict[Tensor, int]) 
     found: list[Kernel] = []
     copies: dict[Tensor, Tensor] = {}
     for kernel in kernels:
+        copies.pop(kernel.out, None)  # made before this part of it was written
         load = kernel.expr
         is_move = kernel.by_dma and not kernel.root and isinstance(load, Load) and load.tensor.kind == "temp"
         if not is_move or not isinstance(load, Load) or not permutes_partitions(kernel, load, partition_of):

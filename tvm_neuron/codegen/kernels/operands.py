@@ -60,6 +60,8 @@ def separate_operands(
             root = reading(root, data, copy) if isinstance(root, Product) else replace(root, data=copy)
             kernel = replace(kernel, root=root)
         found.append(kernel)
+        for stale in [key for key in copies if key[0] is kernel.out]:  # made before this part of it was written
+            del copies[stale]
     return found
 
 

@@ -57,6 +57,11 @@ class _Saturation:
 
     def add(self, kernel: Kernel) -> None:
         """Appends the kernel, and before it the copies it needs."""
+        self._append(kernel)
+        for stale in [key for key in self.copies if key[0] is kernel.out]:  # made before this part of it was written
+            del self.copies[stale]
+
+    def _append(self, kernel: Kernel) -> None:
         root = kernel.root
         if _only_moves(kernel) and kernel.out in self.leaving:
             self.kernels.append(kernel)

@@ -4,6 +4,7 @@ A detector's boxes have their columns on the partitions, and the four numbers of
 a descriptor for each position, unless rows lie on the partitions and columns beside each other.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from tvm_neuron.codegen.passes.canonical import canonical
@@ -19,13 +20,16 @@ from tvm_neuron.schedule.tensor import Tensor
 def choose_routes(graph: Graph, partition_of: dict[Tensor, int], rules: Sequence[Rule], context: Context) -> None:
     """Lets moves read a copy that the PE array lays out along another dimension, where both together are quicker.
 
-    Moves of one tensor share such a copy.
+    Moves of one tensor share such a copy, which is made once the tensor is written whole: parts of a concatenation may
+    be read before others are written.
     """
     routes = _Routes(partition_of, rules, context)
+    to_come = Counter(block.output for block in graph.blocks)
     for block in graph.blocks:
         load = moved_load(block)
-        if load is not None and load.tensor.kind in ("temp", "output"):
+        if load is not None and load.tensor.kind in ("temp", "output") and not to_come[load.tensor]:
             graph.replace(block, *routes.best(block, load))
+        to_come[block.output] -= 1
     for copy in set(routes.copies.values()) - routes.made:
         del partition_of[copy]
 
