@@ -32,3 +32,11 @@ def test_files_that_describe_no_device(tmp_path: Path) -> None:
     path.write_text(json.dumps(device_to_dict(load_device("inf1")) | {"name": ["mine"]}))
     with pytest.raises(DeviceError, match=r"device '.*mine.json': its name is \['mine'\], not text"):
         load_device(str(path))
+
+
+def test_descriptions_of_older_versions_are_read(tmp_path: Path) -> None:
+    raw = device_to_dict(load_device("inf2"))
+    older = {key: value for key, value in raw.items() if key not in ("dma_indirect_ns", "reciprocal_cycles")}
+    (tmp_path / "chip.json").write_text(json.dumps(older))
+    found = load_device(str(tmp_path / "chip.json"))
+    assert (found.dma_indirect_ns, found.reciprocal_cycles) == (0, load_device("inf2").reciprocal_cycles)

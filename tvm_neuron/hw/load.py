@@ -10,8 +10,11 @@ from tvm_neuron.errors import DeviceError
 from tvm_neuron.hw.device import Device
 
 _FOLDER = Path(__file__).parent / "chips"
-# What descriptions of chips, those in NEFFs too, did not have from the start: the chip then lacks it.
-_LATER: dict[str, Any] = {"dma_indirect_ns": {"value": 0, "source": "not described: no computed addresses"}}
+# What descriptions of chips, those in NEFFs too, did not have from the start: the chip lacks it or is as others.
+_LATER: dict[str, Any] = {
+    "dma_indirect_ns": {"value": 0, "source": "not described: no computed addresses"},
+    "reciprocal_cycles": {"value": 2, "source": "not described: as the chips that are"},
+}
 CHIPS = ("inf1", "inf2", "trn1")
 
 
