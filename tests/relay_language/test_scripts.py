@@ -146,6 +146,19 @@ def test_a_folder_that_is_named_or_kept_stays(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+def test_the_debug_executor_tells_the_time_of_each_operator(mod: tvm.IRModule) -> None:
+    from tvm.contrib.debugger import debug_executor
+
+    lib = relay.build(mod, "neuron/inf2", params={"w": W})
+    executor = debug_executor.create(lib.get_graph_json(), lib, tvm.cpu())
+    assert "nn.dense_0" in executor.profile(x=X)
+    assert _agrees(executor.debug_get_output(0).numpy(), 2.0**-9)
+    (times,) = executor.run_individual(repeat=3)
+    assert times == [tvm_neuron.report(lib).latency_us / 1000] * 3
+    with pytest.raises(InputError, match=r"'nn\.dense_0' is none of the 1 outputs"):
+        executor.debug_get_output("nn.dense_0")
+
+
 def test_build_config_is_a_pass_context_and_optimize_gives_types(mod: tvm.IRModule) -> None:
     with relay.build_config(opt_level=3, disabled_pass=["AlterOpLayout"]):
         assert tvm.transform.PassContext.current().opt_level == 3

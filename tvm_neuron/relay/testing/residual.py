@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tvm_neuron.relay.ir.expr import Function, var
+from tvm_neuron.relay.testing.init import create_workload
 from tvm_neuron.relay.testing.layers import batch_norm_infer, conv_kernel_layout, dense_add_bias, network, nn
 
 _UNITS = {
@@ -63,6 +64,34 @@ class Residual:
         body = nn["relu"](self._normalise(body, "bn1"))
         flat = nn["batch_flatten"](nn[f"global_avg_pool{self._rank}d"](body, layout=self._layout))
         return network(nn["softmax"](dense_add_bias(flat, "fc1", units=num_classes)))
+
+
+def family(conv: Callable[..., Any], usual_layout: str, usual_shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """`get_net` and `get_workload` of the networks over images or volumes of this layout and shape by default."""
+
+    def get_net(
+        batch_size: int, num_classes: int, num_layers: int = 50, image_shape: tuple[int, ...] = usual_shape,
+        layout: str = usual_layout, dtype: str = "float32",
+    ) -> Function:  # fmt: skip
+        """The network as a function.
+
+        Raises ValueError: there is no such network.
+        """
+        height = image_shape[layout.index("H") - 1]
+        units, filters, is_bottleneck = sizes(num_layers, height <= 28)
+        shape = (batch_size, *image_shape)
+        return Residual(conv, len(usual_shape) - 1, layout).network(
+            units, filters, num_classes, shape, is_bottleneck, dtype, is_small=height <= 32
+        )
+
+    def get_workload(
+        batch_size: int = 1, num_classes: int = 1000, num_layers: int = 18,
+        image_shape: tuple[int, ...] = usual_shape, layout: str = usual_layout, dtype: str = "float32",
+    ) -> Any:  # fmt: skip
+        """The module of the network, and its weights."""
+        return create_workload(get_net(batch_size, num_classes, num_layers, image_shape, layout, dtype))
+
+    return get_net, get_workload
 
 
 def sizes(num_layers: int, is_small: bool) -> tuple[tuple[int, ...], tuple[int, ...], bool]:

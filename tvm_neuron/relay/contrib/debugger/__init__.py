@@ -1,0 +1,1 @@
+"""`tvm.contrib.debugger`: runs that tell where the time goes."""
