@@ -2,6 +2,22 @@
 
 from typing import Any
 
+from tvm_neuron.relay.dataflow_pattern.makers import (
+    dominates,
+    has_attr,
+    has_dtype,
+    has_shape,
+    has_type,
+    is_constant,
+    is_expr,
+    is_if,
+    is_let,
+    is_op,
+    is_tuple,
+    is_tuple_get_item,
+    is_var,
+    wildcard,
+)
 from tvm_neuron.relay.dataflow_pattern.patterns import (
     AltPattern,
     AttrPattern,
@@ -20,20 +36,6 @@ from tvm_neuron.relay.dataflow_pattern.patterns import (
     TypePattern,
     VarPattern,
     WildcardPattern,
-    dominates,
-    has_attr,
-    has_dtype,
-    has_shape,
-    has_type,
-    is_constant,
-    is_expr,
-    is_if,
-    is_let,
-    is_op,
-    is_tuple,
-    is_tuple_get_item,
-    is_var,
-    wildcard,
 )
 from tvm_neuron.relay.dataflow_pattern.rewriting import DFPatternCallback, partition, rewrite
 

@@ -37,22 +37,22 @@ class DFPattern:
 
     def __call__(self, *args: Any) -> "CallPattern":
         """A call of what this matches; without arguments, or with None, of any."""
-        return CallPattern(self, None if args in ((), (None,)) else _listed(args))
+        return CallPattern(self, None if args in ((), (None,)) else listed(args))
 
     def __or__(self, other: "DFPattern") -> "AltPattern":
         return AltPattern(self, other)
 
     def __add__(self, other: "DFPattern") -> "CallPattern":
-        return is_op("add")(self, other)
+        return ExprPattern(Op("add"))(self, other)
 
     def __sub__(self, other: "DFPattern") -> "CallPattern":
-        return is_op("subtract")(self, other)
+        return ExprPattern(Op("subtract"))(self, other)
 
     def __mul__(self, other: "DFPattern") -> "CallPattern":
-        return is_op("multiply")(self, other)
+        return ExprPattern(Op("multiply"))(self, other)
 
     def __truediv__(self, other: "DFPattern") -> "CallPattern":
-        return is_op("divide")(self, other)
+        return ExprPattern(Op("divide"))(self, other)
 
     def has_attr(self, attrs: Mapping[str, Any]) -> "AttrPattern":
         """The same with attributes of these values."""
@@ -76,7 +76,7 @@ class DFPattern:
 
     def dominates(self, parent: "DFPattern", path: "DFPattern | None" = None) -> "DominatorPattern":
         """The same, where all that leads to it, along `path`, comes from `parent`."""
-        return DominatorPattern(parent, path if path is not None else wildcard(), self)
+        return DominatorPattern(parent, path if path is not None else WildcardPattern(), self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,76 +320,6 @@ class DominatorPattern(DFPattern):
         return parent is not None and all(matcher.readers[node] <= inside for node in (parent, *between))
 
 
-def is_op(op_name: str) -> ExprPattern:
-    """An operator: `is_op("nn.conv2d")(wildcard(), wildcard())` is a call of it."""
-    return ExprPattern(Op(op_name))
-
-
-def is_var(name: str = "") -> VarPattern:
-    """A variable, of a name if one is given."""
-    return VarPattern(name)
-
-
-def is_constant() -> ConstantPattern:
-    """A constant."""
-    return ConstantPattern()
-
-
-def is_expr(expr: Any) -> ExprPattern:
-    """An expression that is equal to this one."""
-    return ExprPattern(expr)
-
-
-def wildcard() -> WildcardPattern:
-    """Anything."""
-    return WildcardPattern()
-
-
-def is_tuple(fields: Sequence[DFPattern] | None) -> TuplePattern:
-    """A tuple of these fields, or of any for None."""
-    return TuplePattern(None if fields is None else _listed(fields))
-
-
-def is_tuple_get_item(tuple_value: DFPattern, index: int | None = None) -> TupleGetItemPattern:
-    """A field of a tuple, any one for None."""
-    return TupleGetItemPattern(tuple_value, index)
-
-
-def is_if(cond: DFPattern, true_branch: DFPattern, false_branch: DFPattern) -> IfPattern:
-    """A choice between two expressions."""
-    return IfPattern(cond, true_branch, false_branch)
-
-
-def is_let(var: DFPattern, value: DFPattern, body: DFPattern) -> LetPattern:
-    """A binding."""
-    return LetPattern(var, value, body)
-
-
-def has_type(ttype: Any, pattern: DFPattern | None = None) -> TypePattern:
-    """Anything (or `pattern`) of a type."""
-    return TypePattern(pattern or wildcard(), ttype)
-
-
-def has_dtype(dtype: str, pattern: DFPattern | None = None) -> DataTypePattern:
-    """Anything (or `pattern`) of a dtype."""
-    return DataTypePattern(pattern or wildcard(), dtype)
-
-
-def has_shape(shape: Sequence[Any], pattern: DFPattern | None = None) -> ShapePattern:
-    """Anything (or `pattern`) of a shape."""
-    return ShapePattern(pattern or wildcard(), shape)
-
-
-def has_attr(attrs: Mapping[str, Any], pattern: DFPattern | None = None) -> AttrPattern:
-    """Anything (or `pattern`) with these attributes."""
-    return AttrPattern(pattern or wildcard(), attrs)
-
-
-def dominates(parent: DFPattern, path: DFPattern, child: DFPattern) -> DominatorPattern:
-    """`child`, all of whose ways up, along `path`, come from `parent`."""
-    return DominatorPattern(parent, path, child)
-
-
 _COMMUTATIVE = ("add", "multiply", "maximum", "minimum")
 
 
@@ -419,7 +349,11 @@ def type_of(expr: Any) -> Any:
         return None
 
 
-def _listed(patterns: Sequence[Any]) -> list[DFPattern]:
+def listed(patterns: Sequence[Any]) -> list[DFPattern]:
+    """Patterns as a list.
+
+    Raises TypeError: something among them is none.
+    """
     for pattern in patterns:
         if not isinstance(pattern, DFPattern):
             raise TypeError(f"a pattern is made of patterns, not of {type(pattern).__name__}: {pattern!r}")
