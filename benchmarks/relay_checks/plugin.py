@@ -33,7 +33,8 @@ _UNAVAILABLE = (
 _STAND_INS = (
     "tvm.autotvm", "tvm.topi.cuda", "tvm.topi.cuda.conv3d_winograd", "tvm.contrib.cudnn", "tvm.contrib.utils",
     "tvm.contrib.nvcc", "tvm.relay.backend", "tvm.relay.backend.runtime", "tvm.relay.backend.te_compiler",
-    "tvm.relay.testing.byoc", "tvm.relay.testing.temp_op_attr",
+    "tvm.relay.testing.byoc", "tvm.relay.testing.temp_op_attr", "tvm.relay.frontend.common", "onnx.mapping",
+    "torchvision",
 )  # fmt: skip
 """Modules that test files import at their top and that are not here: empty, so that those who use them fail alone."""
 
@@ -108,12 +109,13 @@ def _stand_in(name: str) -> None:
         return
     try:
         __import__(name)
-    except ImportError:
+    except (ImportError, RuntimeError):  # torchvision fails so beside another version of torch
         module = types.ModuleType(name)
         module.__getattr__ = lambda key: _absent(name, key)
         sys.modules[name] = module
         parent, _, last = name.rpartition(".")
-        setattr(sys.modules[parent], last, module)
+        if parent:
+            setattr(sys.modules[parent], last, module)
 
 
 def _absent(module: str, name: str) -> _Absent:
