@@ -44,7 +44,7 @@ def _boxes(*levels: tuple[int, int]) -> onnx.ModelProto:
 def _transposed(model: onnx.ModelProto, device: Device = INF1, fast_relayout: bool = True) -> list[bool]:
     """Of each transfer into the output: whether what it stores was transposed for it."""
     rules = tuple(rule for rule in load_rules() if fast_relayout or rule.name != "transposition")
-    kernels, _ = make_kernels(graph_of(model), rules, device)
+    kernels, _ = make_kernels(graph_of(model), rules, device, is_quick=True)
     turned = {k.out for k in kernels if isinstance(k.root, Transposition) and ".by" in k.out.name}
     stores = [k for k in kernels if k.by_dma and k.out.kind == "output" and isinstance(k.expr, Load)]
     return [k.expr.tensor in turned for k in stores if isinstance(k.expr, Load)]

@@ -8,7 +8,7 @@ import tvm
 from onnx import helper
 
 from tests.onnx_models import Arrays, make_model
-from tvm_neuron import neff, relay, runtime
+from tvm_neuron import BuildOptions, neff, relay, runtime
 from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.neff import Neff
 from tvm_neuron.sim import Machine
@@ -53,10 +53,10 @@ def images(batch: int = 1, size: int = 20) -> Arrays:
     return {"x": np.random.default_rng(batch).standard_normal((batch, 3, size, size)).astype(np.float32)}
 
 
-def compile_model(model: onnx.ModelProto, target: Any = "neuron") -> Neff:
+def compile_model(model: onnx.ModelProto, target: Any = "neuron", options: BuildOptions | None = None) -> Neff:
     """The one NEFF that the model becomes."""
     mod, params = relay.frontend.from_onnx(model)
-    library = relay.build(mod, target=tvm.target.Target(target), params=params)
+    library = relay.build(mod, target=tvm.target.Target(target), params=params, options=options)
     (data,) = runtime.neffs(library).values()
     return neff.read(data)
 

@@ -11,7 +11,7 @@ from tvm_neuron.codegen.kernels.saturate import saturate
 from tvm_neuron.codegen.kernels.scale_weights import scale_weights
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.legalise import legalise
-from tvm_neuron.codegen.options import BuildOptions
+from tvm_neuron.codegen.options import LEVELS, BuildOptions
 from tvm_neuron.codegen.pipeline.cut import cut
 from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.codegen.search import quickest
@@ -66,7 +66,8 @@ def _whole(graph: Graph, name: str, device: Device, options: BuildOptions) -> St
     options.on_stage(f"{name}: schedule")
     rules = _rules(options.fast_relayout)
     asked = asked_macs(graph)
-    kernels, partition_of = make_kernels(graph, rules, device, options.precisions, options.tuning)
+    is_quick = options.optlevel == min(LEVELS)
+    kernels, partition_of = make_kernels(graph, rules, device, options.precisions, options.tuning, is_quick)
     if not options.saturate_infinity:  # which limits what is multiplied, and so is not to be put off
         kernels = scale_weights(kernels, partition_of, options.precisions, device)
     dtypes = choose_dtypes(kernels, options.precisions)

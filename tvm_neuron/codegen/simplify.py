@@ -1,7 +1,8 @@
 """simplify: the subgraph as kernels: constants folded, moves read through, layouts chosen, arithmetic fused."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from tvm_neuron.codegen.kernels.affine import fold_scale
 from tvm_neuron.codegen.kernels.bounce import bounce_through_dram
@@ -31,8 +32,9 @@ from tvm_neuron.codegen.passes.choose_routes import choose_routes
 from tvm_neuron.codegen.passes.enumerate import enumerate_indices
 from tvm_neuron.codegen.passes.fold import fold_constants
 from tvm_neuron.codegen.passes.gathers import separate_gathers
-from tvm_neuron.codegen.passes.lay_out import lay_out
-from tvm_neuron.codegen.passes.move_cost import pricer
+from tvm_neuron.codegen.passes.lay_out import layouts, split_scattered
+from tvm_neuron.codegen.passes.layout import assign_partitions
+from tvm_neuron.codegen.passes.move_cost import kernel_ps, pricer
 from tvm_neuron.codegen.passes.moves import read_through, write_moves_through, write_products_through, write_through
 from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.passes.pieces import cut_pieces
@@ -62,6 +64,8 @@ class _Work:
     device: Device
     precisions: Precisions
     ring: int  # bytes of each partition for weights on their way
+    is_quick: bool = False  # no layouts are compared
+    dims: Mapping[Tensor, int] = field(default_factory=dict)  # of tensors for which it was chosen beforehand
     partition_of: dict[Tensor, int] = field(default_factory=dict)
     kernels: list[Kernel] = field(default_factory=list)
 
@@ -77,17 +81,24 @@ def make_kernels(
     device: Device,
     precisions: Precisions = DEFAULT,
     tuning: Tuning = USUAL,
+    is_quick: bool = False,
 ) -> tuple[list[Kernel], dict[Tensor, int]]:
     """The kernels in the order in which they run, and the partition dimension of each tensor.
+
+    Where it is to be quick, no layouts are compared: what there is to run is the same, but may take longer.
 
     Raises:
         CompileError: no rule takes a block, or the PE array does not take the precision.
     """
-    work = _Work(graph, rules, device, precisions, tuning.weights_bytes(device))
-    for step in STEPS:
+    work = _Work(graph, rules, device, precisions, tuning.weights_bytes(device), is_quick)
+    _run(work, STEPS)
+    return work.kernels, work.partition_of
+
+
+def _run(work: _Work, steps: Iterable[Step[_Work]]) -> None:
+    for step in steps:
         if step.is_taken:
             step.run(work)
-    return work.kernels, work.partition_of
 
 
 def _give_dimensions(graph: Graph) -> None:
@@ -111,8 +122,21 @@ def _canonical(graph: Graph) -> None:
     graph.blocks = [canonical(block) for block in graph.blocks]
 
 
+def _choose_dims(w: _Work) -> None:
+    if not w.is_quick:
+        w.dims = min(layouts(w.graph, w.rules, w.device), key=partial(_price, w))
+
+
+def _price(w: _Work, dims: Mapping[Tensor, int]) -> int:
+    """Picoseconds of the kernels with their arithmetic joined, where the graph's tensors lie so."""
+    trial = replace(w, graph=Graph(w.graph.inputs, w.graph.outputs, w.graph.blocks), dims=dims)
+    names = [step.name for step in STEPS]
+    _run(trial, STEPS[names.index("lay_out") : names.index("move_tables")])
+    return sum(kernel_ps(kernel, trial.partition_of, w.device) for kernel in trial.kernels)
+
+
 def _lay_out(w: _Work) -> None:
-    w.partition_of = lay_out(w.graph, {})
+    w.partition_of = assign_partitions(w.graph, w.dims)
 
 
 def _write_through(w: _Work) -> None:
@@ -170,6 +194,8 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("skip_padding", "all padding is there", _graph(skip_padding, "device"), True),
     Step("split_windows", "windows are final", _graph(split_windows)),
     Step("split_batches", "before layouts, which follow from what is one product", _graph(split_batches, "device")),
+    Step("split_scattered", "dimensions are final but for those that layouts scatter", _graph(split_scattered)),
+    Step("choose_dims", "before layouts, which leave the rest block by block", _choose_dims),
     Step("lay_out", "which dimension lies on the partitions", _lay_out, True),
     Step("scale_after_moves", "where channels came to lie", _graph(scale_after_moves, "partition_of")),
     Step("write_through", "priced by the layouts", _write_through),

@@ -17,7 +17,7 @@ class Copies:
         self.blocks = blocks
         self.whole: dict[tuple[Tensor, int], Tensor] = {}  # by the dimension on the partitions
         self._spread: dict[tuple[Tensor, int], Tensor] = {}  # by the number of channels
-        self._temporaries: dict[Tensor, Tensor] = {}
+        self.temporaries: dict[Tensor, Tensor] = {}  # in the place of outputs
 
     def along(self, block: Block, load: Load, dim: int) -> Block:
         """The block with this load (others of the same tensor may need another) from a copy laid out along `dim`."""
@@ -80,7 +80,7 @@ class Copies:
         if tensor.kind != "output" or not outer or any(extent > 1 for extent in tensor.shape[dim + 1 :]):
             return
         temporary = Tensor(f"{tensor.name}.by{dim}", tensor.shape, tensor.dtype)
-        self._temporaries[tensor] = temporary
+        self.temporaries[tensor] = temporary
         self.partition_of[temporary] = dim
         for place, other in enumerate(self.blocks):
             self.blocks[place] = self.read_temporaries(
@@ -92,9 +92,9 @@ class Copies:
         """The block reading temporaries in the place of outputs."""
 
         def leaf(part: Num | Index | Load) -> Expr:
-            if not isinstance(part, Load) or part.tensor not in self._temporaries:
+            if not isinstance(part, Load) or part.tensor not in self.temporaries:
                 return part
-            return Load(self._temporaries[part.tensor], part.indices)
+            return Load(self.temporaries[part.tensor], part.indices)
 
         return block.with_expr(rewrite(block.expr, leaf))
 

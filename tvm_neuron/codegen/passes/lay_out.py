@@ -1,33 +1,37 @@
-"""lay_out: which dimension lies on the partitions, with merged dimensions split where moves would else be scattered."""
+"""layouts: which dimension lies on the partitions, with merged dimensions split where moves would else be scattered."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from tvm_neuron.codegen.passes.layout import assign_partitions
+from tvm_neuron.codegen.passes.choose_dims import choose_dims
+from tvm_neuron.codegen.passes.layout import assign_partitions, own_dims
 from tvm_neuron.codegen.passes.moves import moved_load
 from tvm_neuron.codegen.passes.split_dims import split_dims
+from tvm_neuron.hw import Device
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
+from tvm_neuron.schedule.rule import Rule
 from tvm_neuron.schedule.tensor import Tensor
 
 
-def lay_out(graph: Graph, given: Mapping[Tensor, int]) -> dict[Tensor, int]:
-    """The partition dimension of every tensor; see `assign_partitions`.
+def layouts(graph: Graph, rules: Sequence[Rule], device: Device) -> list[Mapping[Tensor, int]]:
+    """How the tensors may lie: as `assign_partitions` chooses alone, and so that it takes less time by its price."""
+    start = own_dims(graph, {})
+    found = choose_dims(graph, start, set(), rules, device)
+    return [{}] if found == start else [{}, found]
 
-    Where a move would take elements one by one between partitions, what it makes is tried in more dimensions.
-    """
-    blocks = graph.blocks
-    partition_of = assign_partitions(graph, given)
-    scattered = [block for block in graph.blocks if _is_scattered(block, partition_of)]
-    if not scattered:
-        return partition_of
-    split = Graph(graph.inputs, graph.outputs, blocks)
-    if not split_dims(split, [block.output for block in scattered]):
-        return partition_of
-    found = assign_partitions(split, given)
-    still = [block for block in split.blocks if _is_scattered(block, found)]
-    if _elems(still) >= _elems(scattered):
-        return partition_of
-    graph.blocks = split.blocks
-    return found
+
+def split_scattered(graph: Graph) -> None:
+    """Splits merged dimensions of what moves would take one by one between partitions, if fewer elements then are."""
+    first = Graph(graph.inputs, graph.outputs, graph.blocks)
+    partition_of = assign_partitions(first, {})
+    scattered = [block for block in first.blocks if _is_scattered(block, partition_of)]
+    split = Graph(graph.inputs, graph.outputs, graph.blocks)
+    if not scattered or not split_dims(split, [block.output for block in scattered]):
+        return
+    second = Graph(graph.inputs, graph.outputs, split.blocks)
+    found = assign_partitions(second, {})
+    still = [block for block in second.blocks if _is_scattered(block, found)]
+    if _elems(still) < _elems(scattered):
+        graph.blocks = split.blocks
 
 
 def _is_scattered(block: Block, partition_of: dict[Tensor, int]) -> bool:

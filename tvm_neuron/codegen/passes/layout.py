@@ -30,11 +30,34 @@ def assign_partitions(graph: Graph, given: Mapping[Tensor, int]) -> dict[Tensor,
     otherwise; where nothing else is left to lie there, that is on one partition, or a long sum becomes a contraction
     with ones.
     """
-    layout = _Layout(graph, given)
-    for block in graph.blocks:
-        layout.add(block)
+    layout = _laid_out(graph, given)
     graph.blocks = layout.blocks
     return layout.partition_of
+
+
+def own_dims(graph: Graph, given: Mapping[Tensor, int]) -> dict[Tensor, int]:
+    """That of the graph's own tensors, which stays as it is; of outputs the one with which they are computed."""
+    layout = _laid_out(graph, given)
+    return {t: layout.partition_of[layout.copies.temporaries.get(t, t)] for t in graph.tensors()}
+
+
+def _laid_out(graph: Graph, given: Mapping[Tensor, int]) -> "_Layout":
+    layout = _Layout(graph, {tensor: _input_dim(graph, tensor) for tensor in graph.inputs} | dict(given))
+    for block in graph.blocks:
+        layout.add(block)
+    return layout
+
+
+def lay_out_block(
+    graph: Graph, block: Block, partition_of: Mapping[Tensor, int]
+) -> tuple[list[Block], dict[Tensor, int], dict[Tensor, tuple[Tensor, int]]]:
+    """A block of `graph` and the moves that it needs, where its tensors lie so, and how all tensors then lie.
+
+    At last those copies that other blocks could read, too: of which tensor, with which dimension on the partitions.
+    """
+    layout = _Layout(graph, partition_of)
+    layout.add(block)
+    return layout.blocks, layout.partition_of, {copy: found for found, copy in layout.copies.whole.items()}
 
 
 _FEW = 4096
@@ -45,9 +68,6 @@ class _Layout:
     def __init__(self, graph: Graph, given: Mapping[Tensor, int]) -> None:
         self.graph = graph
         self.partition_of = dict(given)
-        for tensor in graph.inputs:
-            found = input_dim(graph, tensor)
-            self.partition_of[tensor] = _dim_in_rows(graph, tensor) if found is None else found
         self.blocks: list[Block] = []
         self.copies = Copies(self.partition_of, self.blocks)
 
@@ -190,6 +210,11 @@ class _Layout:
         if maps is None or load.tensor not in self.partition_of:
             return None
         return set(maps[self.partition_of[load.tensor]].terms) if maps else set()
+
+
+def _input_dim(graph: Graph, tensor: Tensor) -> int:
+    found = input_dim(graph, tensor)
+    return _dim_in_rows(graph, tensor) if found is None else found
 
 
 def _dim_in_rows(graph: Graph, tensor: Tensor) -> int:

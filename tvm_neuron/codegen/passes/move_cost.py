@@ -1,7 +1,7 @@
-"""move_ps: how long a move takes, by the costs of the transfers and instructions that it becomes."""
+"""kernel_ps: how long a kernel takes by itself, by the costs of the transfers and instructions that it becomes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tvm_neuron.allocation.layouts import dram_strides
 from tvm_neuron.codegen.kernels.bounce import permutes_partitions
@@ -11,7 +11,7 @@ from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
 from tvm_neuron.isa.dtypes import device_dtype
 from tvm_neuron.schedule.expr import Axis, Load
 from tvm_neuron.schedule.graph import Block, linear_indices
-from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.kernel import ROOT, Kernel
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.rule import Context, Rule, apply_rules
 from tvm_neuron.schedule.tensor import Tensor
@@ -19,22 +19,38 @@ from tvm_neuron.sim.clock import clock_hz, duration_ps
 
 
 def pricer(rules: Sequence[Rule], context: Context) -> Callable[[Block], int]:
-    """What tells of a block that only moves data how long it takes as the kernel that the rules make of it."""
-    return lambda block: move_ps(apply_rules(block, rules, context), context.partition_of, context.device)
+    """What tells of a block how long it takes as the kernel that the rules make of it."""
+    return lambda block: kernel_ps(apply_rules(block, rules, context), context.partition_of, context.device)
 
 
-def move_ps(kernel: Kernel, partition_of: Mapping[Tensor, int], device: Device) -> int:
-    """Its transfers and its work on each engine, one behind the other; that an output is stored counts, too."""
-    moves = _Moves(kernel, partition_of, device)
+def kernel_ps(kernel: Kernel, partition_of: Mapping[Tensor, int], device: Device) -> int:
+    """Its transfers and its work on each engine, one behind the other; those of inputs and outputs count, too.
+
+    A gather is left out: what it takes depends on no layout.
+    """
+    target, load, moves = _Side(kernel.out, kernel.out_maps), kernel.expr, _Moves(partition_of, device)
+    axes = (kernel.channel, *kernel.free)
     if not kernel.by_dma:
-        stored = [moves.transfer_ps(_Side(kernel.out, kernel.out_maps))] if kernel.out.kind == "output" else []
-        return sum(work_of(kernel, device).values()) + sum(stored)
-    load = kernel.expr
-    assert isinstance(load, Load)
-    source = _Side(load.tensor, linear_indices(load.indices) or ())
+        stored = moves.between_ps(target, False, target, True, axes) if kernel.out.kind == "output" else 0
+        crossing = {tensor for tensor in kernel.sources() if tensor.kind != "temp"}
+        return sum(work_of(kernel, device).values()) + stored + sum(map(moves.whole_ps, crossing))
+    if not isinstance(load, Load) or load is ROOT:
+        return 0
+    source, is_stored = _Side(load.tensor, linear_indices(load.indices) or ()), kernel.out.kind != "temp"
     if load.tensor.kind == "temp" and permutes_partitions(kernel, load, partition_of):
-        return moves.whole_ps(load.tensor) + moves.transfer_ps(source, from_dram=True)
-    return moves.transfer_ps(source)
+        return moves.whole_ps(load.tensor) + moves.between_ps(source, True, target, is_stored, axes)
+    comes = load.tensor.kind != "temp" or load.tensor.value is not None
+    return moves.between_ps(source, comes, target, is_stored, axes)
+
+
+def end_ps(kernel: Kernel, device: Device) -> int:
+    """How long it takes to bring as many elements as a kernel writes out of PSUM, as the end of another kernel."""
+    return sum(work_of(replace(kernel, root=None, expr=ROOT), device).values())
+
+
+def staged_ps(tensor: Tensor, partition_of: Mapping[Tensor, int], device: Device) -> int:
+    """All of a tensor between SBUF and device memory."""
+    return _Moves(partition_of, device).whole_ps(tensor)
 
 
 @dataclass(frozen=True)
@@ -45,29 +61,32 @@ class _Side:
     maps: Sequence[Linear]
 
 
+@dataclass(frozen=True)
 class _Moves:
-    def __init__(self, kernel: Kernel, partition_of: Mapping[Tensor, int], device: Device) -> None:
-        self.kernel, self.partition_of, self.device = kernel, partition_of, device
-
-    def transfer_ps(self, source: _Side, from_dram: bool = False) -> int:
-        """From there to where the kernel writes."""
-        target = _Side(self.kernel.out, self.kernel.out_maps)
-        axes = (self.kernel.channel, *self.kernel.free)
-        return self._ps(self._tile(target, axes, target.tensor.kind == "output"), self._tile(source, axes, from_dram))
+    partition_of: Mapping[Tensor, int]
+    device: Device
 
     def whole_ps(self, tensor: Tensor) -> int:
-        """All of a tensor to device memory, where it has the same rows."""
         axes = tuple(Axis(f"d{d}", extent) for d, extent in enumerate(tensor.shape))
         side = _Side(tensor, [Linear(0, {axis: 1}) for axis in axes])
         dim = self.partition_of[tensor]
-        axes = (axes[dim], *axes[:dim], *axes[dim + 1 :])
-        return self._ps(self._tile(side, axes, True), self._tile(side, axes, False))
+        return self.between_ps(side, True, side, False, (axes[dim], *axes[:dim], *axes[dim + 1 :]))
+
+    def between_ps(
+        self, source: _Side, is_from_dram: bool, target: _Side, is_to_dram: bool, axes: Sequence[Axis]
+    ) -> int:
+        """A transfer along the axes."""
+        copy = DmaCopy(
+            target=self._tile(target, axes, is_to_dram), source=self._tile(source, axes, is_from_dram), ring=0
+        )
+        cost = copy.cost(self.device)
+        return duration_ps(cost.busy_cycles + cost.latency_cycles, clock_hz(self.device, "dma"))
 
     def _tile(self, side: _Side, axes: Sequence[Axis], in_dram: bool) -> Tile | DramTile:
-        """The pattern along the axes: outputs lie in DRAM in order, all else there as in SBUF, by partitions."""
+        """The pattern along the axes: what crosses the border lies in DRAM in order, all else as in SBUF, by rows."""
         tensor, dtype = side.tensor, device_dtype(side.tensor.dtype)
         order = list(range(len(tensor.shape)))
-        if not in_dram or tensor.kind == "temp":
+        if tensor.value is None and (not in_dram or tensor.kind in ("temp", "scratch")):
             order.sort(key=lambda d: (d != self.partition_of[tensor], d))
         strides = dram_strides(tensor.shape, order)
         steps = [sum(m.terms.get(a, 0) * s for m, s in zip(side.maps, strides, strict=True)) for a in axes]
@@ -75,7 +94,3 @@ class _Moves:
         if in_dram:
             return DramTile(0, dtype, Affine(), dims)
         return Tile("sbuf", dtype, Affine(), axes[0].extent, Affine(), dims[1:])
-
-    def _ps(self, target: Tile | DramTile, source: Tile | DramTile) -> int:
-        cost = DmaCopy(target=target, source=source, ring=0).cost(self.device)
-        return duration_ps(cost.busy_cycles + cost.latency_cycles, clock_hz(self.device, "dma"))

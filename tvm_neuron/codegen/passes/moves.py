@@ -103,7 +103,7 @@ def inverse(block: Block, indices: tuple[Expr, ...]) -> dict[Axis, Expr]:
     return by
 
 
-def _plain_axes(index: tuple[Expr, ...]) -> tuple[Axis | None, ...] | None:
+def plain_axes(index: tuple[Expr, ...]) -> tuple[Axis | None, ...] | None:
     """The axis of each dimension (None for a dimension of extent 1), if the index is just axes."""
     found: list[Axis | None] = []
     for part in linear_indices(index) or (Linear(1),):
@@ -128,7 +128,7 @@ def write_through(
                 continue
             if _would_read_itself(graph, source, block) or _must_stay(graph, source, block):
                 continue
-            axes = _covered_axes(load, block)
+            axes = covered_axes(load, block)
             if axes is None or not _keeps_partition(block, load, partition_of, start_step):
                 continue
             others = dict.fromkeys([*graph.writers(source), *graph.readers(source)])
@@ -151,7 +151,7 @@ def write_products_through(graph: Graph) -> None:
         if len(writers) != 1 or len(readers) != 1 or source.kind != "temp" or not product_factors(writers[0]):
             continue
         load = moved_load(readers[0])
-        axes = _covered_axes(load, readers[0]) if load else None
+        axes = covered_axes(load, readers[0]) if load else None
         if axes is None or len(graph.writers(readers[0].output)) != 1:
             continue
         changed = _redirect(writers[0], source, axes, readers[0])
@@ -167,7 +167,7 @@ def write_moves_through(graph: Graph) -> None:
         if len(writers) < 2 or len(readers) != 1 or source.kind != "temp" or not all(map(moved_load, writers)):
             continue
         load = moved_load(readers[0])
-        axes = _covered_axes(load, readers[0]) if load else None
+        axes = covered_axes(load, readers[0]) if load else None
         if axes is None or _would_read_itself(graph, source, readers[0]):
             continue
         if not all(map(_writes_rows, (*writers, *readers))):
@@ -197,8 +197,9 @@ def _must_stay(graph: Graph, source: Tensor, move: Block) -> bool:
     return any(map(gathered, readers)) or (is_copy_for_one and len(readers) > 1)
 
 
-def _covered_axes(load: Load, block: Block) -> tuple[Axis | None, ...] | None:
-    axes = _plain_axes(load.indices)
+def covered_axes(load: Load, block: Block) -> tuple[Axis | None, ...] | None:
+    """The axes of a move along each dimension of its source (None: of extent 1), if it takes all of it; else None."""
+    axes = plain_axes(load.indices)
     if axes is None:
         return None
     named = [axis for axis in axes if axis is not None]
