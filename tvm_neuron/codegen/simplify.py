@@ -36,6 +36,7 @@ from tvm_neuron.codegen.passes.lay_out import layouts, split_scattered
 from tvm_neuron.codegen.passes.layout import assign_partitions
 from tvm_neuron.codegen.passes.move_cost import kernel_ps, pricer
 from tvm_neuron.codegen.passes.moves import read_through, write_moves_through, write_products_through, write_through
+from tvm_neuron.codegen.passes.multiply_all import multiply_all
 from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.passes.pieces import cut_pieces
 from tvm_neuron.codegen.passes.reductions import split_reductions
@@ -177,6 +178,7 @@ def _each(function: Callable[[Kernel], Kernel]) -> Callable[[_Work], None]:
 STEPS: tuple[Step[_Work], ...] = (
     Step("fold_constants", "first, so that no other sees what is known", _graph(fold_constants), True),
     Step("give_dimensions", "memory has partitions and bytes, no bare numbers", _graph(_give_dimensions), True),
+    Step("multiply_all", "products of what is gathered are whole", _graph(multiply_all)),
     Step("separate_gathers", "positions that are data have no maps", _graph(separate_gathers, "device"), True),
     Step("cut_pieces", "all that follow read plain regions", _graph(cut_pieces), True),
     Step("canonical", "all that follow read sums of axes", _graph(_canonical), True),

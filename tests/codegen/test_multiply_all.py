@@ -1,0 +1,43 @@
+"""multiply_all: experts chosen for each token are products with constant weights, if there are enough tokens."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+import tvm_neuron
+from tests.codegen.on_core import check
+from tests.onnx_models import make_model
+from tvm_neuron import relay
+
+DEPTH, WIDTH = 40, 24
+
+
+def _mixture(tokens: int, experts: int) -> onnx.ModelProto:
+    """Each token times the matrix of the expert that it names, and what is added for that."""
+    weights = {"w": np.random.default_rng(experts).standard_normal((experts, DEPTH, WIDTH)).astype(np.float32) / 6}
+    nodes = [
+        helper.make_node("Gather", ["w", "chosen"], ["own"], axis=0),
+        helper.make_node("MatMul", ["x", "own"], ["y"]),
+    ]
+    shapes = {"x": (tokens, 1, DEPTH), "chosen": (tokens,)}
+    return make_model(nodes, shapes, ["y"], weights, dtypes={"chosen": onnx.TensorProto.INT64})
+
+
+@pytest.mark.parametrize(("tokens", "experts"), [(6, 3), (3, 3), (2, 5)])
+def test_each_token_is_multiplied_by_the_matrix_that_it_names(tokens: int, experts: int) -> None:
+    rng = np.random.default_rng(tokens)
+    x = rng.standard_normal((tokens, 1, DEPTH)).astype(np.float32)
+    chosen = rng.integers(-experts, experts, tokens)  # negative ones count from the end
+    check(_mixture(tokens, experts), {"x": x, "chosen": chosen}, "inf2", "all")
+
+
+@pytest.mark.parametrize(("tokens", "times"), [(64, 1), (2, 2)])
+def test_matrices_come_once_or_only_those_that_are_chosen(tokens: int, times: int) -> None:
+    """Those that are chosen go from DRAM to DRAM before the product reads them."""
+    mod, params = relay.frontend.from_onnx(_mixture(tokens, 8))
+    report = tvm_neuron.report(relay.build(mod, target="neuron/inf2", params=params))
+    one = DEPTH * WIDTH * 2
+    most = 8 * one if times == 1 else 3 * tokens * one
+    others = tokens * (DEPTH + WIDTH + 8) * 4
+    assert report.dram_bytes <= most + 2 * others
