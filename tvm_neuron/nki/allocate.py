@@ -11,9 +11,10 @@ from tvm_neuron.allocation.place import place as place_buffers
 from tvm_neuron.codegen.sync import synchronise
 from tvm_neuron.isa import DramTile, Instruction, Tile
 from tvm_neuron.isa.dtypes import DTYPES, size_bytes
+from tvm_neuron.nki.emission import Place, Record
 from tvm_neuron.nki.fit import Fitted, fit
 from tvm_neuron.nki.source import wrong
-from tvm_neuron.nki.trace import Place, Record, Trace
+from tvm_neuron.nki.trace import Trace
 from tvm_neuron.nki.view import Tensor
 from tvm_neuron.program import DramTensor, Origin, Program
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from tvm_neuron.isa import DmaCopy, DramTile, Tile, affine
 from tvm_neuron.isa.dtypes import size_bytes
-from tvm_neuron.nki.trace import Place, Record, Trace
+from tvm_neuron.nki.emission import Place, Record
+from tvm_neuron.nki.trace import Trace
 
 # Of SBUF: what is kept only to spare loads leaves a quarter for tiles that are used in turns; what must be kept leaves
 # little, since tiles of many sizes leave gaps.

@@ -11,10 +11,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from tvm_neuron.nki import calls
+from tvm_neuron.nki.emission import Result
 from tvm_neuron.nki.operators import ALU, named
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.tile import tile_of
-from tvm_neuron.nki.trace import Result, current
+from tvm_neuron.nki.trace import current
 from tvm_neuron.nki.view import View
 
 ENGINES = {

@@ -5,8 +5,9 @@ from typing import Any
 
 from tvm_neuron.nki import calls
 from tvm_neuron.nki.dtypes import dtype_name
+from tvm_neuron.nki.emission import Result
 from tvm_neuron.nki.source import wrong
-from tvm_neuron.nki.trace import Result, current
+from tvm_neuron.nki.trace import current
 from tvm_neuron.nki.view import View
 
 

@@ -10,10 +10,11 @@ from tvm_neuron.isa import (
 from tvm_neuron.nki.calls.operands import elementwise, on_chip
 from tvm_neuron.nki.calls.pointwise import activation, memset, tensor_copy, tensor_scalar, tensor_tensor
 from tvm_neuron.nki.dtypes import of_number, promoted
+from tvm_neuron.nki.emission import Result
 from tvm_neuron.nki.index import Mask
 from tvm_neuron.nki.operators import ALU, named
 from tvm_neuron.nki.source import wrong
-from tvm_neuron.nki.trace import Result, current
+from tvm_neuron.nki.trace import current
 from tvm_neuron.nki.view import View
 
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from tvm_neuron.nki.emission import Result
 from tvm_neuron.nki.index import Mask
 from tvm_neuron.nki.source import wrong
-from tvm_neuron.nki.trace import Result, current
+from tvm_neuron.nki.trace import current
 from tvm_neuron.nki.view import View
 
 

@@ -9,9 +9,10 @@ from tvm_neuron.isa import DmaCopy, Select
 from tvm_neuron.nki.calls.operands import on_chip
 from tvm_neuron.nki.calls.pointwise import memset, tensor_copy
 from tvm_neuron.nki.calls.transfers import load
+from tvm_neuron.nki.emission import Result
 from tvm_neuron.nki.index import Index, Mask, as_index
 from tvm_neuron.nki.source import wrong
-from tvm_neuron.nki.trace import Result, current
+from tvm_neuron.nki.trace import current
 from tvm_neuron.nki.view import View
 
 

@@ -19,10 +19,11 @@ from tvm_neuron.isa import (
 )
 from tvm_neuron.nki.calls.operands import elementwise, on_chip, scalar
 from tvm_neuron.nki.dtypes import dtype_name, promoted
+from tvm_neuron.nki.emission import Result
 from tvm_neuron.nki.index import Mask
 from tvm_neuron.nki.operators import ACTIVATION, ALU, BITS, COMMUTATIVE, REDUCTIONS, named
 from tvm_neuron.nki.source import wrong
-from tvm_neuron.nki.trace import Result, current
+from tvm_neuron.nki.trace import current
 from tvm_neuron.nki.view import View
 
 

@@ -12,10 +12,11 @@ from tvm_neuron.isa import (
 )
 from tvm_neuron.isa.tile import MAX_FREE_DIMS
 from tvm_neuron.nki.calls.operands import on_chip
+from tvm_neuron.nki.emission import Result
 from tvm_neuron.nki.index import Mask
 from tvm_neuron.nki.operators import REDUCTIONS, named
 from tvm_neuron.nki.source import wrong
-from tvm_neuron.nki.trace import Result, Trace, current
+from tvm_neuron.nki.trace import Trace, current
 from tvm_neuron.nki.view import ZERO, View
 
 

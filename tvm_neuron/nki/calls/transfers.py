@@ -7,9 +7,10 @@ from tvm_neuron.isa import (
     DmaCopy,
 )
 from tvm_neuron.nki.calls.pointwise import in_sbuf, memset
+from tvm_neuron.nki.emission import Result
 from tvm_neuron.nki.index import Mask
 from tvm_neuron.nki.source import wrong
-from tvm_neuron.nki.trace import Result, current
+from tvm_neuron.nki.trace import current
 from tvm_neuron.nki.view import View
 
 

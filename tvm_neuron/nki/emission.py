@@ -1,0 +1,243 @@
+"""Emission: instructions on tiles that have no addresses yet, with what they need before them."""
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tvm_neuron.isa import Activation, Instruction, Matmul, Memset, TensorCopy
+from tvm_neuron.isa.dtypes import MATMUL_DTYPES
+from tvm_neuron.nki.index import Mask
+from tvm_neuron.nki.patterns import boxes, tile_on_chip
+from tvm_neuron.nki.source import place, wrong
+from tvm_neuron.nki.tensors import Tensors
+from tvm_neuron.nki.view import ZERO, Axis, Tensor, View
+
+Write = Callable[[View, Mask | None], None]
+Place = tuple[int, int]  # number of a tensor, and one of its blocks
+
+
+@dataclass(slots=True)
+class Record:
+    """An instruction whose tiles on chip begin at their block's first byte; which block each of them lies in."""
+
+    instruction: Instruction
+    places: dict[str, Place]
+    at: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a call gives: a tile of that shape, dtype and memory, and how it is written."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    memory: str
+    write: Write
+    add: Write | None = None  # of a product: adds to what lies there
+
+
+@dataclass(slots=True)
+class Held:
+    """A result whose tile is `own` until it is known where it goes; `group` is where it was written instead."""
+
+    own: View
+    result: Result
+    mask: Mask | None
+    at: str
+    group: list[Record] | None = None
+    target: View | None = None
+
+
+@dataclass
+class Emission(Tensors):
+    """Instructions in groups, one for each call of the kernel."""
+
+    groups: list[list[Record]] = field(default_factory=list)
+    written: set[Place] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._moved: dict[int, Held] = {}  # by tensor: what was written elsewhere
+        self._at = ""
+        self._rings = [0, 0]
+        self._constants: dict[Hashable, View] = {}
+
+    def emit(
+        self,
+        build: Callable[..., Instruction],
+        views: dict[str, View],
+        mask: Mask | None = None,
+        kept: int = 0,
+        total: View | None = None,
+        **fixed: Any,
+    ) -> None:
+        """Instructions for views of one shape, cut by `mask`; `fixed` are further operands, views [P, 1] among them.
+
+        The first view is written, and `total`, a view [P, 1]. Raises KernelError where that would take several
+        instructions.
+        """
+        bounds = mask.bounds() if mask is not None else {}
+        if any(low >= high for low, high in bounds.values()):
+            return
+        names = list(views)
+        rank = max(view.ndim for view in views.values())
+        cut = [view.padded(rank).narrow(bounds) for view in views.values()]
+        shape = cut[0].shape
+        wide = [cut[0], *(view.widened(shape) for view in cut[1:])]
+        columns = {
+            name: value.padded(2).narrow({-2: bounds[-rank]} if -rank in bounds else {})
+            for name, value in fixed.items()
+            if isinstance(value, View)
+        }
+        for view in (*wide[1:], *columns.values()):
+            self._check_written(view)
+        if total is not None:
+            columns["total"] = total.padded(2).narrow({-2: bounds[-rank]} if -rank in bounds else {})
+            self.written.add((total.tensor.number, total.start[0]))
+        wide[1:] = [self._on_every_partition(view, wide[0]) for view in wide[1:]]
+        scalars = {name: tile_on_chip(view) for name, view in columns.items()}
+        for part in _by_block(wide):
+            ends = {**dict(zip(names, part, strict=True)), **columns}
+            places = {n: (view.tensor.number, view.start[0]) for n, view in ends.items() if view.tensor.memory != "hbm"}
+            for number, tiles in enumerate(boxes(part, kept)):
+                if number and total is not None:
+                    raise wrong(f"{part[0]} takes several instructions, of which each would reduce its part", self._at)
+                operands = fixed | dict(zip(names, tiles, strict=True)) | scalars
+                self.groups[-1].append(Record(build(**operands), places, self._at))
+            self.written.add((part[0].tensor.number, part[0].start[0]))
+
+    def _check_written(self, view: View) -> None:
+        tensor = view.tensor
+        if moved := self._moved.pop(tensor.number, None):
+            self._restore(moved)
+        if view.start[0] in tensor.is_zero:
+            self._clear(tensor, view.start[0])
+        if (tensor.number, view.start[0]) not in self.written and tensor.kind == "scratch":
+            raise wrong(f"{view}, made at {tensor.made}, is read before anything is written to it", self._at)
+
+    def _restore(self, held: Held) -> None:
+        """Has a tile that was written elsewhere, and is read all the same, written as well."""
+        assert held.group is not None and held.target is not None  # noqa: PT018
+        self.groups.append(held.group)
+        at, self._at = self._at, held.at
+        held.group.clear()
+        held.result.write(held.own, held.mask)
+        self.emit(TensorCopy, {"result": held.target, "source": held.own.widened(held.target.shape)}, held.mask)
+        self.groups.pop()
+        self._at = at
+
+    def _clear(self, tensor: Tensor, block: int) -> None:
+        """Writes the zeros that a tile in PSUM was made with, unless products were added to it meanwhile."""
+        tensor.is_zero.discard(block)
+        if not any(start[0] == block for start, _ in tensor.begun):
+            axes: list[Axis] = [((0, 1, 0), tensor.partitions), ((0, 0, 1), tensor.elems)]
+            self.emit(Memset, {"result": self.views(tensor, (block, 0, 0), axes)}, value=0.0)
+
+    def _on_every_partition(self, view: View, target: View) -> View:
+        """A row that meets many partitions is first brought to all of them."""
+        if view.tensor.memory == "hbm" or target.shape[0] == 1 or view.axes[0][0][1] or not target.axes[0][0][1]:
+            return view
+        if view.axes[0][0] != ZERO:
+            return view  # refused by what makes tiles of it
+        row = view.like(view.start, [(ZERO, 1), *view.axes[1:]])
+        return self.spread(row, target.shape[0])
+
+    def spread(self, row: View, partitions: int) -> View:
+        """[partitions, *N] of a row [1, *N]: a product with ones, in PSUM if a bank holds it, else copied to SBUF."""
+        dtype = row.tensor.dtype if row.tensor.dtype in ("float32", *MATMUL_DTYPES) else "float32"
+        if row.tensor.memory != "sbuf" or dtype != row.tensor.dtype:
+            moved = self.tensor(row.shape, dtype, "sbuf")
+            self.emit(TensorCopy, {"result": moved, "source": row})
+            row = moved
+        ones = self.filled((1, partitions), dtype, 1.0)
+        flat = row.reshape(1, row.elems)
+        most, elems = self.device.psum_bank_bytes // 4, row.elems
+        fits = elems <= most
+        whole = self.tensor((partitions, elems), "float32" if fits else dtype, "psum" if fits else "sbuf", "spread")
+        for first in range(0, elems, most):
+            part = slice(first, min(first + most, elems))
+            product = whole if fits else self.tensor((partitions, part.stop - first), "float32", "psum", "spread")
+            self.product(product, ones, flat[:, part], True)
+            if not fits:
+                self.emit(
+                    Activation, {"result": whole[:, part], "source": product}, scale=1.0, bias=0.0, function="copy"
+                )
+        return whole.reshape(partitions, *row.shape[1:])
+
+    def product(self, psum: View, stationary: View, moving: View, is_first: bool, mask: Mask | None = None) -> None:
+        """psum[M, *N] (+)= stationary[K, M].T @ moving[K, *N]; the first onto a place always overwrites."""
+        bounds = mask.bounds() if mask is not None else {}
+        if any(low >= high for low, high in bounds.values()):
+            return
+        free = {axis: bound for axis, bound in bounds.items() if -axis < moving.ndim}
+        if set(bounds) - set(free):
+            raise wrong("the mask of a product bounds its first axis; slice the operands instead", self._at)
+        stationary, moving, psum = stationary.narrow({}), moving.narrow(free), psum.narrow(free)
+        for view in (stationary, moving):
+            self._check_written(view)
+        left, right, out = tile_on_chip(stationary), tile_on_chip(moving), tile_on_chip(psum)
+        ends = {"stationary": stationary, "moving": moving, "psum": psum}
+        places = {name: (view.tensor.number, view.start[0]) for name, view in ends.items()}
+        begun, key = psum.tensor.begun, (psum.start, psum.axes)
+        made = Matmul(left, right, out, () if is_first or key not in begun else None)
+        begun.add(key)
+        self.groups[-1].append(Record(made, places, self._at))
+        self.written.add(places["psum"])
+
+    def row(self, build: Callable[[Any, Any], Instruction], target: View, source: View) -> None:
+        """One instruction from a tile to a tile of another shape."""
+        self._check_written(source)
+        out, tile = tile_on_chip(target.narrow({})), tile_on_chip(source.narrow({}))
+        made = build(out, tile)
+        ends = zip((name for name, *_ in made.tiles()), (target, source), strict=True)
+        places = {name: (view.tensor.number, view.start[0]) for name, view in ends}
+        self.groups[-1].append(Record(made, places, self._at))
+        self.written.add((target.tensor.number, target.start[0]))
+
+    def start(self, view: View) -> None:
+        """Begins what is written without a call of the kernel's for it: to bring `view` somewhere else."""
+        self._at = place()
+        self.groups.append([])
+        self._check_written(view)
+
+    def once(self, key: Hashable, make: Callable[[], View]) -> View:
+        """The tile that `make` writes, made when it is first asked for, and before all else."""
+        if key not in self._constants:
+            group, at = list[Record](), self._at
+            self.groups.insert(0, group)
+            self.groups.append(group)
+            self._at = place()
+            self._constants[key] = make()
+            self.groups.pop()
+            self._at = at
+        return self._constants[key]
+
+    def filled(self, shape: tuple[int, ...], dtype: str, value: float) -> View:
+        """A tile of one number, the same wherever it is asked for."""
+
+        def make() -> View:
+            found = self.tensor(shape, dtype, "sbuf")
+            self.emit(Memset, {"result": found}, value=value)
+            return found
+
+        return self.once(("filled", shape, dtype, value), make)
+
+    def ring(self, is_store: bool) -> int:
+        """The DMA queue of the next transfer: loads and stores, which wait for other things, have four each."""
+        self._rings[is_store] += 1
+        return self._rings[is_store] % 4 + 4 * is_store
+
+    @property
+    def records(self) -> list[Record]:
+        """All instructions in order."""
+        return [record for group in self.groups for record in group]
+
+
+def _by_block(views: list[View]) -> Iterator[list[View]]:
+    """The views, unrolled along axes that go from one logical tile to the next."""
+    for axis in range(views[0].ndim):
+        count = views[0].shape[axis]
+        if any(view.axes[axis][0][0] for view in views):
+            for at in range(count):
+                yield from _by_block([view[(slice(None),) * axis + (at,)] for view in views])
+            return
+    yield views
