@@ -97,6 +97,10 @@ def wrong_number_of_turns(x):
     return nl.ndarray((2, nl.par_dim(128), 64), nl.float32, buffer=place)
 
 
+def placed_outside(x):
+    return nl.ndarray((128, 64), nl.float32, buffer=ncc.sbuf.mod_alloc(base_addr=196400))
+
+
 def impossible_reshape(x):
     return x.reshape((3, 5))
 
@@ -122,6 +126,7 @@ MESSAGES: dict[Callable[..., object], str] = {
     nothing_returned_is_written: "but writes nothing to it",
     returns_a_tile: "it returns tensors in device memory, made with buffer=nl.shared_hbm",
     wrong_number_of_turns: r"numbers of tiles \[1, 2\] for 1 block axes; give one for each",
+    placed_outside: r"placed at bytes 196400 to 196656 of partitions 0 to 128; SBUF of trn1 has 196608 bytes in 128",
     impossible_reshape: r"arg0\[256, 64\] has 16384 elements; shape \[3, 5\] has 15",
 }
 

@@ -19,6 +19,22 @@ class Placed:
     memory: str
     address: Callable[[Index, int, int], Address]
 
+    def addressed(self, index: Index, partitions: int, size: int) -> Address:
+        """Where a tile lies.
+
+        Raises:
+            KernelError: outside of the memory.
+        """
+        start, byte = self.address(index, partitions, size)
+        device = current().device
+        room = device.sbuf_bytes_per_partition if self.memory == "sbuf" else device.psum_bytes_per_partition
+        if not 0 <= byte <= room - size or not 0 <= start <= device.partitions - partitions:
+            raise wrong(
+                f"tile {list(index)} is placed at bytes {byte} to {byte + size} of partitions {start} to "
+                f"{start + partitions}; {self.memory.upper()} of {device.name} has {room} bytes in {device.partitions}"
+            )
+        return start, byte
+
 
 def _alloc_sbuf(func: Callable[..., Any]) -> Placed:
     """func(idx, pdim_size, fdim_size) gives (first partition, byte address)."""
