@@ -10,7 +10,7 @@ FILES = (
     "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "BENCHMARKS.md", "docs/bound.md", "docs/catalogue.md",
     "docs/cli.md",
     "docs/deploy.md", "docs/isa.md", "docs/jax.md",
-    "docs/neff.md", "docs/networks.md", "docs/operators.md", "docs/pipeline.md",
+    "docs/neff.md", "docs/networks.md", "docs/nki.md", "docs/operators.md", "docs/pipeline.md",
     "docs/placement.md", "docs/precision.md", "docs/pytorch.md", "docs/relay.md", "docs/reports.md",
 )  # fmt: skip
 _BLOCK = re.compile(r"(?:^<!-- (?:test: )?([\w/]+) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
