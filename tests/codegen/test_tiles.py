@@ -57,13 +57,12 @@ def _hourglass(batch: int = 1, size: int = 48) -> onnx.ModelProto:
     return make_model(nodes, {"x": (batch, 3, size, size)}, ["y"], weights)
 
 
-@pytest.mark.parametrize("mode", ["nest", "strict"])
 @pytest.mark.parametrize(("kib", "batch"), [(32, 1), (40, 3), (28, 4)])  # the last cuts single images further
-def test_in_little_memory_as_onnxruntime(kib: int, batch: int, mode: str, tmp_path: Path) -> None:
+def test_in_little_memory_as_onnxruntime(kib: int, batch: int, tmp_path: Path) -> None:
     model = _hourglass(batch)
     case = Case(model, random_inputs(model))
     tight = compile_model(model, shrunk(tmp_path, "inf1", kib))
-    found = run(tight, case.inputs, mode)["y"]
+    found = run(tight, case.inputs, "strict")["y"]
     assert relative_error(found, case.exact["y"]) < case.bounds["y"]
 
 

@@ -130,12 +130,11 @@ def test_channels_that_dma_moves_come_after_what_made_them() -> None:
         np.testing.assert_allclose(actual, wanted, rtol=1e-9, atol=1e-9)  # float64 both times
 
 
-@pytest.mark.parametrize("mode", ["nest", "strict"])
-def test_in_little_memory_as_onnxruntime(mode: str, tmp_path: Path) -> None:
+def test_in_little_memory_as_onnxruntime(tmp_path: Path) -> None:
     model = _network(8, 64)
     case = Case(model, random_inputs(model))
     tight = compile_model(model, shrunk(tmp_path, "inf1", 44))
-    assert relative_error(run(tight, case.inputs, mode)["y"], case.exact["y"]) < case.bounds["y"]
+    assert relative_error(run(tight, case.inputs, "strict")["y"], case.exact["y"]) < case.bounds["y"]
 
 
 def test_weights_come_once_a_turn(tmp_path: Path) -> None:

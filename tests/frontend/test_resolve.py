@@ -149,8 +149,7 @@ def test_a_body_of_the_standard_keeps_the_operators_name() -> None:
 
 
 @pytest.mark.parametrize("op", ["RNN", "GRU", "LSTM"])
-@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
-@pytest.mark.parametrize("extra", ["plain", "all"])
+@pytest.mark.parametrize(("direction", "extra"), [("forward", "plain"), ("reverse", "all"), ("bidirectional", "all")])
 def test_recurrent_networks(op: str, direction: str, extra: str) -> None:
     """Length 4, batch 2, 3 features, 5 hidden; `all` adds biases, initial states, lengths and further attributes."""
     gates, ways = {"RNN": 1, "GRU": 3, "LSTM": 4}[op], 2 if direction == "bidirectional" else 1

@@ -9,7 +9,7 @@ from tvm_neuron.errors import NeffError, ProgramError
 from tvm_neuron.isa import BY_MNEMONIC, BY_OPCODE, ISA, Affine, Instruction
 from tvm_neuron.isa.codec import Reader, Writer
 
-_QUICK = settings(max_examples=40, deadline=None)
+_QUICK = settings(max_examples=15, deadline=None)
 
 
 def decode(data: bytes) -> Instruction:
