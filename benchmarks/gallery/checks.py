@@ -125,5 +125,5 @@ CHECKS: dict[str, Check] = {
     "using_external_lib": Check("TVM's kernels in float32", _external_lib),
 }
 
-PRECISE = ("build_gcn", "using_as_torch", "using_optimized_torch")
+PRECISE = ("build_gcn", "import_model", "using_as_torch", "using_optimized_torch")
 """Scripts that compare with float32 to five digits: their matrix products are asked for in float32."""
