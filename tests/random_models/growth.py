@@ -284,6 +284,8 @@ class Growth(Drawing):
             samples = np.broadcast_to(exact, (SAMPLES, *exact.shape))
         if node.op_type not in MOVES:
             by = amplitude(exact, self.mode, is_constant) + np.abs(exact).max() * _BY_REFERENCE.get(node.op_type, 0)
+            if node.op_type == "Resize":  # its weights are rounded, too, and may cancel each other
+                by = np.broadcast_to(by.max(), by.shape)
             samples = moved(samples, exact, by, self.rng)
         apart, size = np.sqrt(np.mean(spread(samples, exact) ** 2)), np.sqrt(np.mean(exact.astype(np.float64) ** 2))
         if not apart <= _MOST_SPREAD * size:
