@@ -60,6 +60,12 @@ def test_fixed_point_multiply_rounds_halves_upward() -> None:
     np.testing.assert_array_equal(found, np.floor(data / 16 + 0.5).astype("int32"))
 
 
+def test_sparse_reshape_to_the_same_shape_changes_nothing() -> None:
+    places, shape = np.int32([[0, 100], [200, 7]]), np.int32([500, 20])
+    expr = relay.op.sparse_reshape(var("p", places), var("b", shape), var("a", shape)).astuple()
+    np.testing.assert_array_equal(run(expr, places, shape, np.int32([500, -1]))[0], places)
+
+
 def test_sparse_reshape_and_segment_sum() -> None:
     places = np.int32([[0, 0], [0, 3], [1, 2], [2, 5]])
     before, after = np.int32([3, 6]), np.int32([2, -1, 3])
@@ -98,6 +104,8 @@ def sample(image: np.ndarray, y: float, x: float, method: str = "bilinear") -> n
     if method == "nearest_neighbor":
         return image[:, int(np.floor(y + 0.5)), int(np.floor(x + 0.5))]
     total = np.zeros(len(image))
+    if not (0 <= y < image.shape[1] and 0 <= x < image.shape[2]):
+        return total
     for row in (int(np.floor(y)), int(np.floor(y)) + 1):
         for column in (int(np.floor(x)), int(np.floor(x)) + 1):
             if 0 <= row < image.shape[1] and 0 <= column < image.shape[2]:

@@ -142,14 +142,21 @@ def _moved(moves: Any, channel: int, begin: Any) -> Any:
     return R.add(taken, relax.const(begin, str(moves.ty.dtype)))
 
 
+def _is_in(position: Any, size: int) -> Any:
+    return R.logical_and(
+        R.greater_equal(position, number(0, position)), R.less(position, number(size, position))
+    )
+
+
 def _or_zero(images: Any, image: Any, y: Any, x: Any) -> Any:
-    """The interpolated elements; those outside of the image count as zero, also in part."""
+    """The interpolated elements; positions outside of the image give zero, and so do neighbours outside of it."""
     rows, columns = (int(dim) for dim in list(images.ty.shape)[1:3])
     top, left, one = R.floor(y), R.floor(x), number(1, y)
+    is_in = R.logical_and(_is_in(y, rows), _is_in(x, columns))
     total: Any = None
     for row, weight_y in ((top, R.subtract(R.add(top, one), y)), (R.add(top, one), R.subtract(y, top))):
         for column, weight_x in ((left, R.subtract(R.add(left, one), x)), (R.add(left, one), R.subtract(x, left))):
-            inside = R.logical_and(_within(row, rows), _within(column, columns))
+            inside = R.logical_and(is_in, R.logical_and(_within(row, rows), _within(column, columns)))
             share = R.where(inside, R.multiply(weight_y, weight_x), number(0, y))
             inner = [R.astype(image, "int64"), _clamped(row, rows), _clamped(column, columns)]
             part = R.multiply(R.gather_nd(images, R.stack(inner, 3), 0), R.expand_dims(share, 3))

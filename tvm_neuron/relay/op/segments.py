@@ -26,6 +26,9 @@ def sparse_reshape(sparse_indices: Tensor, prev_shape: Tensor, new_shape: Tensor
         columns.append(R.floor_divide(flat, R.astype(step, str(flat.ty.dtype))))
         flat = R.floor_mod(flat, R.astype(step, str(flat.ty.dtype)))
     places = R.stack(columns, 1) if sparse_indices.ty.ndim > 1 or len(columns) > 1 else columns[0]
+    if len(before) == len(after):  # as Relay had it, also of coordinates that lie outside
+        is_same = _product([R.astype(R.equal(*pair), "int32") for pair in zip(before, sizes, strict=True)])
+        places = R.where(R.astype(is_same, "bool"), sparse_indices, places)
     return [places, R.concat(sizes, 0)]
 
 
