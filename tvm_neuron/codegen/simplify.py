@@ -123,9 +123,17 @@ def _canonical(graph: Graph) -> None:
     graph.blocks = [canonical(block) for block in graph.blocks]
 
 
+_CLEARLY = 0.99
+"""Of the price: what tiles, overlap and memory make of kernels is not in it, so that less is no reason for a layout."""
+
+
 def _choose_dims(w: _Work) -> None:
-    if not w.is_quick:
-        w.dims = min(layouts(w.graph, w.rules, w.device), key=partial(_price, w))
+    if w.is_quick:
+        return
+    usual, *others = layouts(w.graph, w.rules, w.device)
+    price = partial(_price, w)
+    found = min(others, key=price, default=usual)
+    w.dims = found if found is not usual and price(found) < _CLEARLY * price(usual) else usual
 
 
 def _price(w: _Work, dims: Mapping[Tensor, int]) -> int:
