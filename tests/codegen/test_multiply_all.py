@@ -9,6 +9,7 @@ import tvm_neuron
 from tests.codegen.on_core import check
 from tests.onnx_models import make_model
 from tvm_neuron import relay
+from tvm_neuron.errors import PositionError
 
 DEPTH, WIDTH = 40, 24
 
@@ -41,3 +42,11 @@ def test_matrices_come_once_or_only_those_that_are_chosen(tokens: int, times: in
     most = 8 * one if times == 1 else 3 * tokens * one
     others = tokens * (DEPTH + WIDTH + 8) * 4
     assert report.dram_bytes <= most + 2 * others
+
+
+@pytest.mark.parametrize(("wrong", "counted"), [(5, 5), (-6, -1)])
+def test_an_expert_that_is_not_there_is_told(wrong: int, counted: int) -> None:
+    mod, params = relay.frontend.from_onnx(_mixture(8, 5))
+    executor = relay.build(mod, target="neuron/inf2", params=params)["default"](tvm_neuron.device())
+    with pytest.raises(PositionError, match=f"position {counted} lies outside of the 5 elements"):
+        executor.run(x=np.ones((8, 1, DEPTH), np.float32), chosen=np.array([0, 1, 2, wrong, 4, 0, 1, 2]))

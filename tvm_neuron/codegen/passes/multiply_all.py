@@ -8,9 +8,11 @@ matrix are a few large products with constant weights.
 from dataclasses import replace
 from math import prod
 
+import numpy as np
+
 from tvm_neuron.codegen.passes.copies import replace_load
 from tvm_neuron.codegen.passes.moves import can_invert, inverse
-from tvm_neuron.schedule.expr import Apply, Expr, Load, Num, axes_of, every_load, replace_axes
+from tvm_neuron.schedule.expr import Apply, Expr, Index, Load, Num, axes_of, every_load, replace_axes
 from tvm_neuron.schedule.graph import Block, Graph
 from tvm_neuron.schedule.roles import product_factors
 from tvm_neuron.schedule.tensor import Tensor
@@ -50,6 +52,11 @@ def _pieces(block: Block, reader: Block, read: Load, dim: int) -> list[Block]:
     axes = dict.fromkeys(axes_of(position))
     if any(axis.is_reduction for axis in axes) or prod(axis.extent for axis in axes) < extent:
         return []
+    # Which expert, read from a table, so that a position without one is told as where matrices are gathered.
+    numbers = Tensor(f"{reader.output.name}.experts", (extent,), "float32", value=np.arange(extent, dtype=np.float32))
+    chosen = Tensor(f"{reader.output.name}.chosen", tuple(axis.extent for axis in axes), "float32")
+    place = tuple(map(Index, axes))
+    lookup = Block(block.origin, tuple(axes), chosen, place, Load(numbers, (position,)))
     products: list[Block] = []
     result: Expr | None = None
     for number in range(extent):
@@ -57,8 +64,7 @@ def _pieces(block: Block, reader: Block, read: Load, dim: int) -> list[Block]:
         output = Tensor(f"{reader.output.name}.of{number}", reader.output.shape, reader.output.dtype)
         products.append(replace(replace_load(reader, read, matrix), output=output))
         mine = Load(output, reader.index)
-        named = (Apply("is_equal", (position, Num(n))) for n in (number, number - extent))
-        is_mine = Apply("or", tuple(named))
+        is_mine = Apply("is_equal", (Load(chosen, place), Num(number)))
         result = mine if result is None else Apply("select", (is_mine, mine, result))
     assert result is not None
-    return [*products, Block(reader.origin, reader.spatial, reader.output, reader.index, result)]
+    return [lookup, *products, Block(reader.origin, reader.spatial, reader.output, reader.index, result)]
