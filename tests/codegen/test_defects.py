@@ -153,10 +153,10 @@ def test_the_warning_is_an_error_in_tests(model: onnx.ModelProto, monkeypatch: p
 def test_a_question_that_fails(model: onnx.ModelProto, monkeypatch: pytest.MonkeyPatch) -> None:
     make = capability.make_kernels
 
-    def broken(graph: Any, *others: Any) -> Any:
+    def broken(graph: Any, *others: Any, **more: Any) -> Any:
         if any(block.combine for block in graph.blocks):
             raise IndexError("no such rule")
-        return make(graph, *others)
+        return make(graph, *others, **more)
 
     monkeypatch.setattr(capability, "make_kernels", broken)
     with pytest.warns(DefectWarning, match="conv0 .Conv.: IndexError: no such rule"):

@@ -153,7 +153,7 @@ def test_what_dma_brings_has_no_copies_of_rows() -> None:
     """A tile brings in again the rows that it shares with the one before, but not those above, which copies need."""
     net = Convolutions()
     x = net.op("Relu", net.conv("x", 48, 64, (4, 3)))
-    model = make_model(net.nodes, {"x": (2, 48, 65, 40)}, [x], net.weights)
+    model = make_model(net.nodes, {"x": (2, 48, 129, 80)}, [x], net.weights)  # more than SBUF: it runs in tiles
     assert weights_of(packed(model)) == [(128, 2, 4, 64)]
     check(model, "inf1")
 

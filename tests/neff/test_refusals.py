@@ -3,6 +3,7 @@
 import json
 import struct
 import zlib
+from dataclasses import replace
 from hashlib import sha256
 from random import Random
 
@@ -14,7 +15,7 @@ from tvm_neuron.errors import NeffError
 from tvm_neuron.isa.codec import Writer
 from tvm_neuron.neff.container import Pieces, pack, unpack
 
-DATA = neff.write(random_neff(Random(5)))
+DATA = neff.write(replace(random_neff(Random(5)), name="net"))
 SECTIONS = {section.name: section for section in neff.read_header(DATA).sections}
 
 
@@ -121,7 +122,7 @@ def numbers(*values: int) -> bytes:
         ),
         (
             {"work": b'{"macs":1,"repeats":{"no such":2}}'},
-            "NEFF '': it has no weights of which values could repeat: no such",
+            "NEFF 'net': it has no weights of which values could repeat: no such",
         ),
         ({"memory": b'{"spill":"much"}'}, "NEFF section 'memory' must give whole numbers of bytes"),
         ({"device": b'{"name":"x"}'}, "NEFF section 'device': device 'x': unknown keys [], missing keys ["),
