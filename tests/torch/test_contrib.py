@@ -13,7 +13,7 @@ from tvm_neuron.errors import ModelError
 
 EXACT = BuildOptions(fp32_cast="none", device="neuron/inf2")
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore::DeprecationWarning")]  # torch warns of itself
 
 
 @T.prim_func
