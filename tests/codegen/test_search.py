@@ -27,7 +27,7 @@ def tunings_tried(monkeypatch: pytest.MonkeyPatch, cost: dict[Tuning, int], opti
             raise CompileError("no room")
         return wanted.tuning
 
-    monkeypatch.setattr(search, "_total_ps", lambda tuning: cost.get(tuning, 1000))
+    monkeypatch.setattr(search, "total_ps", lambda tuning: cost.get(tuning, 1000))
     found = quickest(make, "neuron_0", options)  # type: ignore[arg-type]
     possible = [tuning for tuning in tried if cost.get(tuning, 1000) > 0]
     assert found == min(possible, key=lambda tuning: cost.get(tuning, 1000))

@@ -14,7 +14,7 @@ from tvm_neuron.codegen.legalise import legalise
 from tvm_neuron.codegen.options import LEVELS, BuildOptions
 from tvm_neuron.codegen.pipeline.cut import cut
 from tvm_neuron.codegen.precision import Precisions
-from tvm_neuron.codegen.search import quickest
+from tvm_neuron.codegen.search import quickest, total_ps
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.work import asked_macs
@@ -41,16 +41,30 @@ def compile_function(func: relax.Function, name: str, device: Device, options: B
     """
 
     def make(options: BuildOptions) -> Pipeline:
-        return compile_pipeline(legalise(func), name, device, options)
+        return _by_either_layout(func, name, device, options)
 
     return b"".join(pipeline_pieces(quickest(make, name, options) if options.optlevel == 3 else make(options)))
 
 
+def _by_either_layout(func: relax.Function, name: str, device: Device, options: BuildOptions) -> Pipeline:
+    """The quicker by the clock of the layouts block by block and by price; but for the lowest level, which has one."""
+    usual = _whole(legalise(func), name, device, options, compares_layouts=False)
+    if options.optlevel == min(LEVELS):
+        return _programs(usual, device, options)
+    by_price = _whole(legalise(func), name, device, options)
+    if _dims(by_price) == _dims(usual):
+        return _programs(usual, device, options)
+    return min((_programs(stage, device, options) for stage in (usual, by_price)), key=total_ps)
+
+
+def _dims(stage: Stage) -> list[tuple[str, tuple[int, ...], int]]:
+    """How the tensors of a stage lie."""
+    return [(tensor.name, tensor.shape, dim) for tensor, dim in stage.partition_of.items()]
+
+
 def compile_pipeline(graph: Graph, name: str, device: Device, options: BuildOptions) -> Pipeline:
     """A graph of blocks as the programs of as many cores as the options ask for."""
-    if options.pipeline_cores == 1:
-        return Pipeline.of(compile_graph(graph, name, device, options))
-    return cut(_whole(graph, name, device, options), device, options)
+    return _programs(_whole(graph, name, device, options), device, options)
 
 
 def compile_graph(graph: Graph, name: str, device: Device, options: BuildOptions) -> Neff:
@@ -58,7 +72,13 @@ def compile_graph(graph: Graph, name: str, device: Device, options: BuildOptions
     return compile_stage(_whole(graph, name, device, options), device, options, options.static_weights)
 
 
-def _whole(graph: Graph, name: str, device: Device, options: BuildOptions) -> Stage:
+def _programs(stage: Stage, device: Device, options: BuildOptions) -> Pipeline:
+    if options.pipeline_cores == 1:
+        return Pipeline.of(compile_stage(stage, device, options, options.static_weights))
+    return cut(stage, device, options)
+
+
+def _whole(graph: Graph, name: str, device: Device, options: BuildOptions, compares_layouts: bool = True) -> Stage:
     """All kernels of a graph."""
     # As the model has them; on the device a number is a tensor of one element, and 64-bit integers have 32 bits.
     inputs = {t: TensorInfo(t.name, t.shape, t.dtype) for t in graph.inputs}
@@ -66,7 +86,7 @@ def _whole(graph: Graph, name: str, device: Device, options: BuildOptions) -> St
     options.on_stage(f"{name}: schedule")
     rules = _rules(options.fast_relayout)
     asked = asked_macs(graph)
-    is_quick = options.optlevel == min(LEVELS)
+    is_quick = options.optlevel == min(LEVELS) or not compares_layouts
     kernels, partition_of = make_kernels(graph, rules, device, options.precisions, options.tuning, is_quick)
     if not options.saturate_infinity:  # which limits what is multiplied, and so is not to be put off
         kernels = scale_weights(kernels, partition_of, options.precisions, device)

@@ -25,7 +25,7 @@ def quickest(make: Make, name: str, options: BuildOptions) -> Pipeline:
     begin = time.monotonic()
     best = make(options)
     seconds = time.monotonic() - begin
-    tuning, least = options.tuning, _total_ps(best)
+    tuning, least = options.tuning, total_ps(best)
     for field in CANDIDATES:
         for candidate in list(tuning.others(field)):
             if not options.has_time(seconds):
@@ -33,7 +33,7 @@ def quickest(make: Make, name: str, options: BuildOptions) -> Pipeline:
             options.on_stage(f"{name}: {least / 1e6:,.1f} us; try {field} = {getattr(candidate, field)}")
             try:
                 found = make(replace(options, tuning=candidate, on_stage=lambda _stage: None))
-                total = _total_ps(found)
+                total = total_ps(found)
             except Exception as error:
                 if is_defect(error):
                     choice = f"{field} = {getattr(candidate, field)}"
@@ -46,6 +46,6 @@ def quickest(make: Make, name: str, options: BuildOptions) -> Pipeline:
     return best
 
 
-def _total_ps(pipeline: Pipeline) -> int:
+def total_ps(pipeline: Pipeline) -> int:
     """What the slowest core takes."""
     return max(time_program(core.program, core.device).total_ps for core in pipeline.cores)
