@@ -209,14 +209,14 @@ def test_a_trial_that_fails(model: onnx.ModelProto, monkeypatch: pytest.MonkeyPa
 
 @shown
 def test_a_tuning_that_fails_is_left_out(model: onnx.ModelProto, monkeypatch: pytest.MonkeyPatch) -> None:
-    total, times = search._total_ps, []
+    total, times = search.total_ps, []
 
     def broken(pipeline: Any) -> int:
         times.append(1)
         assert len(times) != 2, "no clock"
         return total(pipeline)
 
-    monkeypatch.setattr(search, "_total_ps", broken)
+    monkeypatch.setattr(search, "total_ps", broken)
     with pytest.warns(DefectWarning, match="not taken for neuron_0: .* = .*: defect of the compiler, NCC512"):
         library = build(model, optlevel=3)
     assert not tvm_neuron.report(library).placed("cpu")
