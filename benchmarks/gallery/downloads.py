@@ -20,7 +20,7 @@ def install(source: str) -> None:
 
     tvm.contrib.download.download_testdata = made
     if "torchvision" in source and find_spec("torch"):
-        _keep_random_weights()
+        keep_random_weights()
 
 
 def made(url: str, relpath: str, module: Any = None, overwrite: bool = False) -> str:
@@ -34,7 +34,8 @@ def made(url: str, relpath: str, module: Any = None, overwrite: bool = False) ->
     return str(path)
 
 
-def _keep_random_weights() -> None:
+def keep_random_weights() -> None:
+    """Networks of torchvision that ask for trained weights keep those that they were made with."""
     import torch
 
     from benchmarks.catalogue.packages import torchvision

@@ -9,15 +9,19 @@ import sys
 import types
 import warnings
 from collections.abc import Iterator
+from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import tvm
 import tvm.testing
 
 import tvm_neuron.relay
+from benchmarks.gallery import downloads
 from tvm_neuron import BuildOptions, build_options
 from tvm_neuron.errors import NeuronError
 
@@ -26,6 +30,9 @@ _RECORD = Path(os.environ["RELAY_TESTS_RECORD"])
 _GONE = {"newshape": "shape"}
 """Keywords that NumPy no longer has, and TVM's own reference functions still use."""
 
+_CASES = os.path.join(os.path.dirname(onnx.__file__), "backend", "test", "data", "node")
+"""Where ONNX kept its backend's cases, which it makes itself now (`benchmarks.conformance` runs them)."""
+
 _UNAVAILABLE = (
     "requires_gpu", "requires_cuda", "requires_arm_dot", "requires_x", "requires_x86_vnni", "requires_x86_amx",
     "requires_x86_avx512", "requires_x86",
@@ -33,8 +40,7 @@ _UNAVAILABLE = (
 _STAND_INS = (
     "tvm.autotvm", "tvm.topi.cuda", "tvm.topi.cuda.conv3d_winograd", "tvm.contrib.cudnn", "tvm.contrib.utils",
     "tvm.contrib.nvcc", "tvm.relay.backend", "tvm.relay.backend.runtime", "tvm.relay.backend.te_compiler",
-    "tvm.relay.testing.byoc", "tvm.relay.testing.temp_op_attr", "tvm.relay.frontend.common", "onnx.mapping",
-    "torchvision",
+    "tvm.relay.testing.byoc", "tvm.relay.testing.temp_op_attr", "tvm.relay.frontend.common",
 )  # fmt: skip
 """Modules that test files import at their top and that are not here: empty, so that those who use them fail alone."""
 
@@ -89,19 +95,40 @@ def pytest_configure() -> None:
         "enabled_targets": lambda: [(TARGET, tvm.cpu())], "parameter": parameter, "parameters": parameters,
         "fixture": fixture, "parametrize_targets": parametrize_targets, "requires_llvm": decorator,
         "uses_gpu": decorator, "known_failing_targets": lambda *_: decorator, "exclude_targets": lambda *_: decorator,
-        "enable_span_filling": lambda: None, "disable_span_filling": lambda: None,
+        "enable_span_filling": nullcontext, "disable_span_filling": nullcontext,
     }  # fmt: skip
     named |= dict.fromkeys(_UNAVAILABLE, pytest.mark.skip(reason="needs other hardware"))
     vars(tvm.testing).update(named)
     for name in _STAND_INS:
         _stand_in(name)
+    _onnx_mapping()
+    if find_spec("torch"):
+        downloads.keep_random_weights()
     tvm_neuron.relay.testing.check_grad = lambda *_args, **_kwargs: None  # there is no training here
     np.product = np.prod
     for name in ("float", "bool", "int"):
         vars(np).setdefault(name, getattr(__builtins__, name, None) or __builtins__[name])
     np.in1d = np.isin
+    listdir = os.listdir
+    os.listdir = lambda path=".": [] if str(path) == _CASES and not os.path.isdir(path) else listdir(path)
     reshape = np.reshape
     np.reshape = lambda a, *args, **kwargs: reshape(a, *args, **{_GONE.get(k, k): v for k, v in kwargs.items()})
+
+
+def _onnx_mapping() -> None:
+    """`onnx.mapping`, which ONNX no longer has: numbers of dtypes, both ways."""
+    numbers = {number: dtype for number in onnx.TensorProto.DataType.values() if (dtype := _numpy_dtype(number))}
+    mapping = types.ModuleType("onnx.mapping")
+    mapping.TENSOR_TYPE_TO_NP_TYPE = numbers
+    mapping.NP_TYPE_TO_TENSOR_TYPE = {dtype: number for number, dtype in numbers.items() if dtype.name != "object"}
+    sys.modules["onnx.mapping"] = onnx.mapping = mapping
+
+
+def _numpy_dtype(number: int) -> np.dtype[Any] | None:
+    try:
+        return onnx.helper.tensor_dtype_to_np_dtype(number)
+    except KeyError:
+        return None
 
 
 def _stand_in(name: str) -> None:
@@ -109,7 +136,7 @@ def _stand_in(name: str) -> None:
         return
     try:
         __import__(name)
-    except (ImportError, RuntimeError):  # torchvision fails so beside another version of torch
+    except ImportError:
         module = types.ModuleType(name)
         module.__getattr__ = lambda key: _absent(name, key)
         sys.modules[name] = module

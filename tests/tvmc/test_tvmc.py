@@ -12,6 +12,8 @@ import pytest
 
 import tvm_neuron.relay
 from tests.onnx_models import mixed_model, reference
+from tvm_neuron.codegen import function
+from tvm_neuron.codegen.search import quickest
 from tvm_neuron.errors import InputError, ModelError, NeuronError, OptionError
 from tvm_neuron.tvmc.main import main, shapes
 
@@ -102,6 +104,31 @@ def test_tuning_is_recorded_and_used(file: Path, tmp_path: Path, capsys: pytest.
     assert found["tuned_us"] <= found["untuned_us"]
     package = tvmc.compile(model, target="neuron/inf2", tuning_records=records)
     assert tvmc.run(package).modelled_us == pytest.approx(found["tuned_us"])
+
+
+def test_a_search_is_made_once(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, searches = tvmc.load(file), []
+
+    def counting(make: Any, name: str, options: Any) -> Any:
+        searches.append(name)
+        return quickest(make, name, options)
+
+    monkeypatch.setattr(function, "quickest", counting)
+    monkeypatch.setenv("NEURON_CC_CACHE", str(tmp_path / "cache"))
+    records = tvmc.tune(model, target="neuron/inf2")
+    made = len(searches)
+    assert made > 0
+    again = tvmc.tune(tvmc.load(file), "neuron/inf2")
+    package = tvmc.compile(model, "neuron/inf2", tuning_records=records)
+    assert len(searches) == made
+    assert Path(again).read_text() == Path(records).read_text()
+    assert tvmc.run(package).modelled_us == pytest.approx(json.loads(Path(records).read_text())["tuned_us"])
+    tvmc.tune(model, target="neuron/inf1")  # of another chip nothing is known
+    assert len(searches) > made
+    monkeypatch.setenv("NEURON_CC_CACHE", "off")
+    made = len(searches)
+    tvmc.tune(model, target="neuron/inf2")
+    assert len(searches) > made
 
 
 def test_the_command_line(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

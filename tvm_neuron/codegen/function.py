@@ -1,11 +1,13 @@
 """compile_function: the list of steps from one Relax function to its NEFF."""
 
+from dataclasses import replace
 from functools import cache
 
 from tvm import relax
 
 from tvm_neuron.codegen.capability import verdict
 from tvm_neuron.codegen.compile_stage import compile_stage
+from tvm_neuron.codegen.found_before import recall, remember
 from tvm_neuron.codegen.kernels.cut_to_fit import cut_to_fit
 from tvm_neuron.codegen.kernels.saturate import saturate
 from tvm_neuron.codegen.kernels.scale_weights import scale_weights
@@ -14,7 +16,7 @@ from tvm_neuron.codegen.legalise import legalise
 from tvm_neuron.codegen.options import LEVELS, BuildOptions
 from tvm_neuron.codegen.pipeline.cut import cut
 from tvm_neuron.codegen.precision import Precisions
-from tvm_neuron.codegen.search import quickest, total_ps
+from tvm_neuron.codegen.search import Make, quickest, total_ps
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.work import asked_macs
@@ -43,7 +45,19 @@ def compile_function(func: relax.Function, name: str, device: Device, options: B
     def make(options: BuildOptions) -> Pipeline:
         return _by_either_layout(func, name, device, options)
 
-    return b"".join(pipeline_pieces(quickest(make, name, options) if options.optlevel == 3 else make(options)))
+    is_searched = options.optlevel == max(LEVELS)
+    pipeline = _searched(make, func, name, device, options) if is_searched else make(options)
+    return b"".join(pipeline_pieces(pipeline))
+
+
+def _searched(make: Make, func: relax.Function, name: str, device: Device, options: BuildOptions) -> Pipeline:
+    """The quickest program, by the tuning that an earlier search found where one is known."""
+    known = recall(func, device, options)
+    if known is not None:
+        return make(replace(options, tuning=known))
+    found, tuning = quickest(make, name, options)
+    remember(func, device, options, tuning)
+    return found
 
 
 def _by_either_layout(func: relax.Function, name: str, device: Device, options: BuildOptions) -> Pipeline:

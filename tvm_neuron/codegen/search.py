@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tvm_neuron.codegen.defects import is_defect, tell
 from tvm_neuron.codegen.options import BuildOptions
-from tvm_neuron.codegen.tuning import CANDIDATES
+from tvm_neuron.codegen.tuning import CANDIDATES, Tuning
 from tvm_neuron.errors import CompileError, internal_error
 from tvm_neuron.neff import Pipeline
 from tvm_neuron.sim import time_program
@@ -14,8 +14,8 @@ from tvm_neuron.sim import time_program
 Make = Callable[[BuildOptions], Pipeline]
 
 
-def quickest(make: Make, name: str, options: BuildOptions) -> Pipeline:
-    """Tries each field's candidates in turn with the best of the others, as long as there is time for one more.
+def quickest(make: Make, name: str, options: BuildOptions) -> tuple[Pipeline, Tuning]:
+    """The quickest program and its tuning: of each field's candidates in turn, as long as there is time for one more.
 
     A candidate that fails by a defect is left out, with a warning.
 
@@ -29,7 +29,7 @@ def quickest(make: Make, name: str, options: BuildOptions) -> Pipeline:
     for field in CANDIDATES:
         for candidate in list(tuning.others(field)):
             if not options.has_time(seconds):
-                return best
+                return best, tuning
             options.on_stage(f"{name}: {least / 1e6:,.1f} us; try {field} = {getattr(candidate, field)}")
             try:
                 found = make(replace(options, tuning=candidate, on_stage=lambda _stage: None))
@@ -43,7 +43,7 @@ def quickest(make: Make, name: str, options: BuildOptions) -> Pipeline:
                 continue
             if total < least:
                 best, tuning, least = found, candidate, total
-    return best
+    return best, tuning
 
 
 def total_ps(pipeline: Pipeline) -> int:

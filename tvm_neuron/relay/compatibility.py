@@ -46,6 +46,7 @@ def install() -> None:
     tvm.device = _neuron_or_other_device
     if not hasattr(tvm, "tir"):
         tvm.tir = sys.modules["tvm.tir"] = tvm.tirx
+    tvm.relax.Var.type_annotation = property(lambda var: var.ty)  # what a variable of an imported module says it is
     tvm.te.size_var = getattr(tvm.te, "size_var", tvm.te.var)
     if "tvm._ffi.base" not in sys.modules:
         _make_ffi()

@@ -1,10 +1,14 @@
 """`relay.frontend`: the importers, with Relay's signatures; those that are not here say how to get to one that is."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from tvm_neuron.errors import ModelError
-from tvm_neuron.frontend import from_onnx
+import onnx
+import tvm
+
+from tvm_neuron import frontend
+from tvm_neuron.errors import ModelError, OptionError
 from tvm_neuron.frontend.coreml import from_coreml
 from tvm_neuron.frontend.tflite import from_tflite
 from tvm_neuron.frontend.torch import from_pytorch
@@ -22,6 +26,27 @@ _ELSEWHERE = {
 """Importers of TVM 0.18 that are not here: what writes such models as ONNX."""
 
 __all__ = ["from_coreml", "from_onnx", "from_pytorch", "from_tflite", *_ELSEWHERE]
+
+
+def from_onnx(
+    model: onnx.ModelProto | str | os.PathLike[str],
+    shape: dict[str, tuple[int, ...]] | None = None,
+    dtype: str | dict[str, str] = "float32",
+    opset: int | None = None,
+    freeze_params: bool = True,
+    convert_config: Mapping[str, Any] | None = None,
+    export_node_renamed_model_path: str | None = None,
+    *,
+    values: Mapping[str, Any] | None = None,
+) -> tuple[tvm.IRModule, frontend.Params]:
+    """`tvm_neuron.frontend.from_onnx` with all arguments of TVM 0.18; `convert_config` changes nothing.
+
+    Raises OptionError: a model with other names is asked for; and what `tvm_neuron.frontend.from_onnx` raises.
+    """
+    del convert_config
+    if export_node_renamed_model_path is not None:
+        raise OptionError("from_onnx: export_node_renamed_model_path is not here: reports name nodes as the model does")
+    return frontend.from_onnx(model, shape, dtype, opset, freeze_params, values=values)
 
 
 def _refused(name: str, converter: str) -> Callable[..., Any]:

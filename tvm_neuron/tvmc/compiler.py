@@ -14,7 +14,7 @@ from tvm_neuron.build import BuildOptions
 from tvm_neuron.errors import OptionError
 from tvm_neuron.tvmc.model import TVMCModel
 from tvm_neuron.tvmc.package import TVMCPackage, export_package
-from tvm_neuron.tvmc.records import read_records
+from tvm_neuron.tvmc.records import found_before, read_records
 
 
 def compile_model(
@@ -38,7 +38,7 @@ def compile_model(
         raise OptionError("tvmc.compile: packages hold a library for this machine (output_format 'so', no cross)")
     if tuning_records is not None:
         options = replace(options or BuildOptions(), optlevel=read_records(tuning_records).optlevel)
-    with tvm.transform.PassContext(opt_level, disabled_pass=list(disabled_pass or ())):
+    with found_before(), tvm.transform.PassContext(opt_level, disabled_pass=list(disabled_pass or ())):
         library = relay.build(
             tvmc_model.mod, target, params=tvmc_model.params, mod_name=mod_name, options=options
         )

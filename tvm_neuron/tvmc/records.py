@@ -2,9 +2,13 @@
 
 import json
 import os
+import warnings
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tvm_neuron.cache import open_store
+from tvm_neuron.codegen.found_before import remembering
 from tvm_neuron.errors import ModelError
 from tvm_neuron.neff import write_aside
 from tvm_neuron.tvmc import archive
@@ -40,3 +44,11 @@ def read_records(path: str | os.PathLike[str]) -> Records:
     except (ValueError, KeyError, TypeError, AttributeError):
         pass
     raise ModelError(f"'{path}' has no records that tvmc.tune() wrote; those of other tuners say nothing here")
+
+
+def found_before() -> AbstractContextManager[None]:
+    """Builds inside the `with` block search for nothing that the user's cache knows; trouble with it is a warning.
+
+    Raises OptionError: see `open_store`.
+    """
+    return remembering(open_store(None, lambda text: warnings.warn(text, stacklevel=2)))

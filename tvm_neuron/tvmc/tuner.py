@@ -8,7 +8,7 @@ from tvm_neuron import relay
 from tvm_neuron.build import BuildOptions
 from tvm_neuron.runtime import report
 from tvm_neuron.tvmc.model import TVMCModel
-from tvm_neuron.tvmc.records import Records, read_records, write_records
+from tvm_neuron.tvmc.records import Records, found_before, read_records, write_records
 
 _USUAL, _SEARCH = BuildOptions().optlevel, 3
 
@@ -20,14 +20,16 @@ def tune_model(
     """Writes tuning records, to `tuning_records` or a new file, and gives its path; prints what is gained.
 
     The search is that of `BuildOptions(optlevel=3)`: it needs no device, trials or tuner of TVM's, so `others` change
-    nothing. `prior_records` of the same model and target are taken over, since it would find the same again.
+    nothing. What it finds is kept in the cache, too ($NEURON_CC_CACHE; `off` for none). `prior_records` of the same
+    model and target are taken over, since it would find the same again.
 
     Raises ModelError: the prior records are of another tuner; and what `relay.build` raises.
     """
     del enable_autoscheduler, others
     found = read_records(prior_records) if prior_records is not None else None
     if found is None or not found.model or (found.model, found.target) != (tvmc_model.fingerprint, str(target)):
-        found = _searched(tvmc_model, target)
+        with found_before():
+            found = _searched(tvmc_model, target)
     if tuning_records is None:
         handle, tuning_records = tempfile.mkstemp(suffix=".json")
         os.close(handle)
