@@ -47,6 +47,7 @@ INSTALL_REQUIRES = [
     "shtab>=1.7",  # the shells' completion of neuron-cc's words
 ]
 
+COMPARE_REQUIRES = ["onnxruntime>=1.20"]  # the independent reference: of `neuron-cc compare`, the tests and the demo
 HTML_REQUIRES = ["bokeh>=3.7"]  # draws the page of a report
 TIMELINE_REQUIRES = ["perfetto>=0.16"]  # the classes of Perfetto's own format of traces
 TABLES_REQUIRES = ["pyarrow>=17"]  # writes Parquet
@@ -54,12 +55,12 @@ TABLES_REQUIRES = ["pyarrow>=17"]  # writes Parquet
 BROWSER_REQUIRES = ["playwright>=1.50"]  # drives a browser, which has to be there: tests of the page
 
 DEV_REQUIRES = [
+    *COMPARE_REQUIRES,
     *HTML_REQUIRES,
     *TIMELINE_REQUIRES,
     *TABLES_REQUIRES,
     "hypothesis>=6.100",  # property tests
     "mypy~=2.4.0",  # `make lint`; pinned, so that a new release can not fail what passed
-    "onnxruntime>=1.20",  # the independent reference of the numerical tests and of the demo
     "pytest>=8.3",  # the tests
     "pytest-xdist>=3.6",  # runs the slow tests on all cores
     "ruff~=0.17.5",  # `make lint`; pinned likewise
@@ -84,6 +85,7 @@ EXTRAS = {
     "bench": BENCH_REQUIRES,
     "browser": BROWSER_REQUIRES,
     "catalogue": CATALOGUE_REQUIRES,
+    "compare": COMPARE_REQUIRES,
     "dev": DEV_REQUIRES,
     "html": HTML_REQUIRES,
     "tables": TABLES_REQUIRES,

@@ -23,8 +23,8 @@ from tvm_neuron.hw import CHIPS
 from tvm_neuron.runtime import report
 
 __all__ = [
-    "BuildOptions", "__version__", "build_options", "compile", "device", "partition_for_neuron", "relay", "report",
-    "runtime",
+    "BuildOptions", "__version__", "build_options", "compare", "compile", "device", "partition_for_neuron", "relay",
+    "report", "runtime",
 ]  # fmt: skip
 
 __version__ = runtime.VERSION
@@ -32,6 +32,7 @@ __version__ = runtime.VERSION
 _LAZY = {
     "BuildOptions": ("tvm_neuron.build", "BuildOptions"),
     "build_options": ("tvm_neuron.build", "build_options"),
+    "compare": ("tvm_neuron.numerics", "compare"),
     "compile": ("tvm_neuron.compile_model", "compile_model"),
     "partition_for_neuron": ("tvm_neuron.build", "partition_for_neuron"),
 }

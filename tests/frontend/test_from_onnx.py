@@ -5,7 +5,8 @@ import pytest
 from onnx import helper
 from tvm import relax
 
-from tests.onnx_models import make_model, mixed_model
+from tests.onnx_models import make_model, mixed_model, reference
+from tvm_neuron import relay
 from tvm_neuron.frontend import from_onnx
 from tvm_neuron.frontend.origin import Origin, bindings_of, origin_of
 
@@ -59,3 +60,17 @@ def test_variadic_operators_are_chains(op: str, relax_op: str) -> None:
     model = make_model([helper.make_node(op, ["x", "x", "x"], ["y"])], {"x": [4]}, ["y"])
     calls = [b.value for b in bindings_of(from_onnx(model)[0]["main"]) if isinstance(b.value, relax.Call)]
     assert [call.op.name for call in calls] == [relax_op] * 2
+
+
+@pytest.mark.parametrize("read", [["a"], ["b"], ["a", "c"]])
+@pytest.mark.parametrize("opset", [13, 18])
+def test_outputs_of_a_split_that_nothing_reads_still_take_their_part(read: list[str], opset: int) -> None:
+    split = helper.make_node("Split", ["x"], ["a", "b", "c"], axis=1, **({"num_outputs": 3} if opset == 18 else {}))
+    nodes = [split, *(helper.make_node("Relu", [name], [f"y{name}"]) for name in read)]
+    model = make_model(nodes, {"x": [2, 9]}, [f"y{name}" for name in read], opset=opset)
+    x = np.random.default_rng(0).standard_normal((2, 9)).astype("float32")
+    mod, params = from_onnx(model)
+    executor = relay.build(mod, target="llvm", params=params)["default"]()
+    executor.run(x=x)
+    for index, expected in enumerate(reference(model, {"x": x})):
+        np.testing.assert_array_equal(executor.get_output(index).numpy(), expected)

@@ -1,7 +1,7 @@
 """neuron-cc: finds the command, runs it, and turns every expected failure into one line.
 
-Exit codes: 0 done; 1 refused, with the reason on stderr; 2 wrong use of the command line; 3 files differ (`diff`);
-130 interrupted.
+Exit codes: 0 done; 1 refused, with the reason on stderr; 2 wrong use of the command line; 3 files differ (`diff`), or
+numbers by more than roundings explain (`compare`); 130 interrupted.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import shtab
 from tvm_neuron import neff
 from tvm_neuron.cli import (
     check_model,
+    compare,
     diff,
     disassemble,
     explain,
@@ -35,11 +36,12 @@ from tvm_neuron.errors import InternalError, NeuronError, ProgramError, internal
 from tvm_neuron.runtime import VERSION
 
 COMMANDS = (
-    check_model, compile_command, run, report, diff, throughput, info, disassemble, list_operators, explain, replay,
+    check_model, compile_command, run, report, diff, compare, throughput, info, disassemble, list_operators,
+    explain, replay,
 )  # fmt: skip
 _EPILOG = """\
-exit codes: 0 done; 1 refused, with the reason on stderr; 2 wrong use of the command line; 3 files differ (diff);
-130 interrupted
+exit codes: 0 done; 1 refused, with the reason on stderr; 2 wrong use of the command line; 3 files differ (diff),
+or numbers by more than roundings explain (compare); 130 interrupted
 
 first steps:
   neuron-cc check-model model.onnx            where would its operators run, and why?

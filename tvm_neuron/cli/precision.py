@@ -76,7 +76,7 @@ def as_build_options(options: argparse.Namespace) -> dict[str, Any]:
     cast, relayout = _fast_math(options.fast_math or ["all"])
     return {
         "fp32_cast": _auto_cast(options) or options.fp32_cast or cast,
-        "fp32_cast_of": dict(map(_rule, options.fp32_cast_of)),
+        "fp32_cast_of": dict(rule(text, "--fp32-cast-of") for text in options.fp32_cast_of),
         "fast_relayout": relayout,
         "saturate_infinity": options.enable_saturate_infinity,
     }
@@ -107,8 +107,13 @@ def _auto_cast(options: argparse.Namespace) -> str | None:
     return _AUTO_CAST[options.auto_cast or "matmult", kind]
 
 
-def _rule(text: str) -> tuple[str, str]:
+def rule(text: str, option: str) -> tuple[str, str]:
+    """Pattern and mode of PATTERN=MODE.
+
+    Raises:
+        OptionError: it has another form; the message names the option.
+    """
     pattern, separator, mode = text.rpartition("=")
     if not separator or not pattern or mode not in MODES:
-        raise OptionError(f"--fp32-cast-of '{text}' is not PATTERN=MODE with a mode of {', '.join(MODES)}")
+        raise OptionError(f"{option} '{text}' is not PATTERN=MODE with a mode of {', '.join(MODES)}")
     return pattern, mode

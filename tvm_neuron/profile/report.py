@@ -107,8 +107,10 @@ class Report:
         del found["parts"]
         return found
 
-    def to_html(self, title: str = "") -> str:
+    def to_html(self, title: str = "", overlay: Any = None) -> str:
         """The report as a page that opens in any browser, also offline, with plots of every instruction.
+
+        `overlay`, a `profile.page.overlay.Overlay`, adds columns and sections to it.
 
         Raises:
             OptionError: the extra `html` is not installed.
@@ -116,7 +118,7 @@ class Report:
         """
         with from_extra("html", "a report in HTML"):
             from tvm_neuron.profile.page.page import page
-        return page(self.to_dict(), self.placement, self.parts, title)
+        return page(self.to_dict(), self.placement, self.parts, title, overlay)
 
     def _repr_html_(self) -> str:
         """The page in a frame of a notebook; without the extra, the headline and what is missing."""

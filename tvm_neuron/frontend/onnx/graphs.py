@@ -43,8 +43,11 @@ def read_names(nodes: Iterable[onnx.NodeProto]) -> set[str]:
 
 
 def without_unread_outputs(node: onnx.NodeProto, read: set[str]) -> onnx.NodeProto:
-    """The node without the further outputs that nothing reads, so that an optional output counts only if it is used."""
-    if len(node.output) < 2 or all(name in read for name in node.output[1:]):
+    """The node without the further outputs that nothing reads, so that an optional output counts only if it is used.
+
+    Of one with any number of outputs all stay: their number says what each of them is.
+    """
+    if len(node.output) < 2 or all(name in read for name in node.output[1:]) or _has_any_number_of_outputs(node):
         return node
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
@@ -54,6 +57,14 @@ def without_unread_outputs(node: onnx.NodeProto, read: set[str]) -> onnx.NodePro
     del copy.output[:]
     copy.output.extend(kept)
     return copy
+
+
+def _has_any_number_of_outputs(node: onnx.NodeProto) -> bool:
+    """As Split and Loop have."""
+    if not onnx.defs.has(node.op_type, node.domain):
+        return False
+    outputs = onnx.defs.get_schema(node.op_type, node.domain).outputs
+    return bool(outputs) and outputs[-1].option == onnx.defs.OpSchema.FormalParameterOption.Variadic
 
 
 def types_of(operands: Sequence[Value]) -> list[onnx.TypeProto]:

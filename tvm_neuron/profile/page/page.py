@@ -14,13 +14,17 @@ from tvm_neuron.profile.page import plots
 from tvm_neuron.profile.page.facts import Moved, Operator, causes, moved, operators, spilled
 from tvm_neuron.profile.page.findings import findings
 from tvm_neuron.profile.page.graph import graph
+from tvm_neuron.profile.page.overlay import Overlay
 from tvm_neuron.profile.page.tables import Cell, document, number, table
 from tvm_neuron.profile.run import CoreRun, CpuPart, Part, Run, run_of
 
 _PS_PER_US = 1e6
 
 
-def page(report: dict[str, Any], placement: Sequence[Placement], parts: Sequence[Part], title: str = "") -> str:
+def page(
+    report: dict[str, Any], placement: Sequence[Placement], parts: Sequence[Part], title: str = "",
+    overlay: Overlay | None = None,
+) -> str:  # fmt: skip
     """The page of a report, as `Report.to_dict` gives it, of a library that runs `parts`.
 
     Raises:
@@ -29,7 +33,9 @@ def page(report: dict[str, Any], placement: Sequence[Placement], parts: Sequence
     run = run_of(parts)
     layers = [row for core in run.cores for row in _operators(core)]
     tensors = moved(run.cores)
+    more = overlay or Overlay()
     drawn = dict(_plots(run, placement, layers, tensors))
+    drawn |= {f"more{at}": one.plot for at, one in enumerate(more.sections) if one.plot is not None}
     script, divs = components(drawn) if drawn else ("", {})
     plot = {name: f'<div class="plot">{div}</div>' for name, div in divs.items()}
     resources = Resources(mode="inline", components=["bokeh"], log_level="warn")
@@ -38,8 +44,9 @@ def page(report: dict[str, Any], placement: Sequence[Placement], parts: Sequence
     sections = [
         _summary(report, title),
         _section("What to look at first", _findings(report, run, tensors, layers)),
+        *(_section(one.title, plot.get(f"more{at}", "") + one.body) for at, one in enumerate(more.sections)),
         _section("From end to end", _budget(run, parts) + plot.get("graph", "")),
-        _section("Operators", plot.get("roofline", "") + _layers(layers)),
+        _section("Operators", plot.get("roofline", "") + _layers(layers, more)),
         *(_section(f"In time: {core.name}", _in_time(number, plot)) for number, core in enumerate(run.cores)),
         _section("DRAM traffic", plot.get("traffic", "") + _tensors(tensors) + _spilled(run.cores)),
         _section("Memory in total", _memory(run.cores)),
@@ -120,14 +127,14 @@ def _budget(run: Run, parts: Sequence[Part]) -> str:
     return table(["where", "what", "us>"], [row for _, row in rows]) + note
 
 
-def _layers(layers: Sequence[Operator]) -> str:
+def _layers(layers: Sequence[Operator], more: Overlay) -> str:
     total = sum(row.us for row in layers) or 1.0
     note = (
         "The time of the whole is given to one operator at each instant. Least: multiplications at the array's peak, "
         "or its bytes over the DRAM, the longer one; it can take less, and lie above the line, if its bytes came while "
         "others ran. An operator that was fused into another's instructions has no row."
     )
-    rows = [
+    rows: list[list[Cell]] = [
         [
             row.name,
             row.op,
@@ -138,10 +145,12 @@ def _layers(layers: Sequence[Operator]) -> str:
             number(row.macs / 1e6),
             number(row.dram_bytes / 1e6, ",.3f"),
             number(100 * row.array_us / row.us if row.us else 0.0),
+            *(cells.get(row.name, "") for cells in more.columns.values()),
         ]
         for row in sorted(layers, key=lambda row: -row.us)
     ]
     heads = ["operator", "type", "us>", "% of time>", "least us>", "bound", "M multiplications>", "DRAM MB>", "PE %>"]
+    heads += more.columns
     return f'<p class="note">{escape(note)}</p>' + table(heads, rows, "layers")
 
 
