@@ -6,15 +6,21 @@ from itertools import accumulate
 from tvm_neuron.allocation.layouts import aligned, bytes_on_chip
 from tvm_neuron.allocation.place import Buffer
 from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.sums import sums_on_the_way
 from tvm_neuron.schedule.tensor import Tensor
 
 
 def life_of(kernels: Sequence[Kernel]) -> dict[Tensor, tuple[int, int]]:
-    """The first and the last step at which a kernel reads or writes each tensor."""
+    """The first and the last step at which a kernel reads or writes each tensor; sums may be written a step before."""
     life: dict[Tensor, tuple[int, int]] = {}
     for step, kernel in enumerate(kernels):
         for tensor in kernel.tensors:
             life[tensor] = (life.get(tensor, (step, step))[0], step)
+    sums = sums_on_the_way(kernels)
+    for step, kernel in enumerate(kernels):
+        if kernel in sums:
+            out = sums[kernel][0].out
+            life[out] = min(life[out][0], step), life[out][1]
     return life
 
 

@@ -31,6 +31,7 @@ from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
 from tvm_neuron.program import DramTensor, Node, Program
 from tvm_neuron.schedule.kernel import Contraction, Gather, Kernel, Product, Reduction, Transposition
+from tvm_neuron.schedule.sums import sums_on_the_way
 from tvm_neuron.schedule.tensor import Tensor
 
 _EMIT: dict[type, Callable[[Emitter, Kernel], None]] = {
@@ -71,7 +72,8 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
         Ring(zones.scaled_at, zones.scaled_bytes), slots, WeightsMemory(room.plan, end, in_turns_until, lives),
     )  # fmt: skip
     dram, images = _dram_tensors(stage, room, builder)
-    emitter = Emitter(builder, room.plan, device, dram, room.keeps, images=images, uses=_uses(stage))
+    sums = sums_on_the_way(stage.kernels)
+    emitter = Emitter(builder, room.plan, device, dram, room.keeps, images=images, uses=_uses(stage), sums=sums)
     ends = [0]
     arrivals, departures = _transfers(stage, room)
     for number, kernel in enumerate(stage.kernels):

@@ -25,6 +25,7 @@ from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Kernel, Reduction
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.partitions import starts
+from tvm_neuron.schedule.sums import Axes
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, runs
 
@@ -52,6 +53,8 @@ class Emitter:
     has_others: bool = False  # whether weights of another one are, too
     images: Mapping[Tensor, int] = field(default_factory=dict)
     uses: Mapping[int, Sequence[int]] = field(default_factory=dict)  # steps that multiply by weights, by their identity
+    sums: Mapping[Kernel, tuple[Kernel, Axes]] = field(default_factory=dict)  # see `sums_on_the_way`
+    kept: set[Kernel] = field(default_factory=set)  # of these, those whose sums the kernel before has kept
     _arriving: set[Tensor] = field(default_factory=set)
     _staged: dict[Tensor, OnChip] = field(default_factory=dict)
     positions: dict[Tensor, OnChip] = field(default_factory=dict)  # constants of the current kernel, see `positions`

@@ -14,16 +14,19 @@ from tvm_neuron.schedule.kernel import ROOT, Kernel
 from tvm_neuron.schedule.tensor import Tensor
 
 
-class _Nowhere:
-    """A builder and scratch memory that only add up how much of it is taken."""
+class Nowhere:
+    """A builder and scratch memory that only keep what is emitted, and how much memory is taken."""
 
     def __init__(self) -> None:
         self.bytes = 0
+        self.emitted: list[Instruction] = []
 
-    def emit(self, _instruction: Instruction) -> None:
-        pass
+    def emit(self, instruction: Instruction) -> None:
+        """Takes the next instruction."""
+        self.emitted.append(instruction)
 
     def tile(self, partitions: int, dims: Dims) -> Tile:
+        """A new float32 tile."""
         self.bytes += temporary_bytes(dims)
         return Tile("sbuf", "float32", Affine(), partitions, Affine(), dims)
 
@@ -38,7 +41,7 @@ def bytes_taken(expr: Expr, shape: tuple[int, Dims], resolve: Callable[[Load], O
 
     The other arguments are those of `Arithmetic`.
     """
-    nowhere = _Nowhere()
+    nowhere = Nowhere()
     partitions, dims = shape
     result = Tile("sbuf", dtype, Affine(), partitions, Affine(), dims)
     Arithmetic(nowhere, nowhere, shape, resolve).store(expr, result)

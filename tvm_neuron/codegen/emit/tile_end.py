@@ -1,5 +1,6 @@
 """TileEnd: the last step of one tile: from its root's value (in PSUM, say) through the arithmetic to its output."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from tvm_neuron.allocation.storage import Spans, Storage
@@ -8,9 +9,10 @@ from tvm_neuron.codegen.emit.builder import Loops, Scratch
 from tvm_neuron.codegen.emit.emitter import Emitter
 from tvm_neuron.codegen.emit.positions import follows_channel, is_vector
 from tvm_neuron.codegen.emit.squeeze import Squeeze
-from tvm_neuron.codegen.emit.taken import bytes_taken
-from tvm_neuron.codegen.emit.targets import Operand
-from tvm_neuron.isa import Tile
+from tvm_neuron.codegen.emit.taken import Nowhere, bytes_taken
+from tvm_neuron.codegen.emit.targets import Emits, Operand
+from tvm_neuron.isa import Instruction, Tile
+from tvm_neuron.isa.tile import Dims
 from tvm_neuron.schedule.expr import Load, loads
 from tvm_neuron.schedule.kernel import ROOT, Kernel
 from tvm_neuron.schedule.linear import Linear, linear
@@ -28,10 +30,23 @@ class TileEnd:
         self.operands = {load: self._operand(load) for load in loads(kernel.expr) if load is not ROOT}
         self.patterns = [self.out, *(tile for tile in self.operands.values() if self._is_whole(tile))]
 
-    def finish(self, shape_of: Squeeze, root: Tile | None, loops: Loops) -> None:
-        """Emits the arithmetic; `root` is where the value of the kernel's root lies."""
+    def finish(
+        self, shape_of: Squeeze, root: Tile | None, loops: Loops, through: Callable[[Emits], Emits] = lambda to: to
+    ) -> None:
+        """Emits the arithmetic `through` something; `root` is where the value of the kernel's root lies."""
+        builder, (shape, resolve) = self.emitter.builder, self._operands(shape_of, root)
+        scratch = Scratch(builder.scratch, bytes_taken(self.kernel.expr, shape, resolve, self.out.dtype), loops)
+        Arithmetic(through(builder), scratch, shape, resolve).store(self.kernel.expr, shape_of(self.out))
+
+    def instructions(self, shape_of: Squeeze) -> list[Instruction]:
+        """What the arithmetic of a kernel without a root becomes, with temporaries nowhere."""
+        nowhere, (shape, resolve) = Nowhere(), self._operands(shape_of, None)
+        Arithmetic(nowhere, nowhere, shape, resolve).store(self.kernel.expr, shape_of(self.out))
+        return nowhere.emitted
+
+    def _operands(self, shape_of: Squeeze, root: Tile | None) -> tuple[tuple[int, Dims], Callable[[Load], Operand]]:
+        """Of `Arithmetic`: the shape of a whole tile, and where loads lie."""
         counts = [self.spans[axis].size for axis in self.kernel.free]
-        builder = self.emitter.builder
 
         def resolve(load: Load) -> Operand:
             if load is ROOT:
@@ -40,9 +55,7 @@ class TileEnd:
             tile = self.operands[load]
             return shape_of(tile) if self._is_whole(tile) else replace(tile, dims=((1, 1),))
 
-        shape = (self.spans[self.kernel.channel].size, shape_of.dims(contiguous(counts)))
-        scratch = Scratch(builder.scratch, bytes_taken(self.kernel.expr, shape, resolve, self.out.dtype), loops)
-        Arithmetic(builder, scratch, shape, resolve).store(self.kernel.expr, shape_of(self.out))
+        return (self.spans[self.kernel.channel].size, shape_of.dims(contiguous(counts))), resolve
 
     def _is_whole(self, tile: Tile) -> bool:
         """Whether the tile moves along free axes, rather than having one value for each partition."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 from tvm_neuron.allocation.layouts import aligned
@@ -12,6 +13,7 @@ from tvm_neuron.codegen.emit.nests import nests
 from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.codegen.emit.taken import innermost, most_bytes_taken
 from tvm_neuron.codegen.emit.tile_end import TileEnd
+from tvm_neuron.codegen.emit.totals import Totalling, total_of
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Memset, TensorReduce, Tile
 from tvm_neuron.isa.dtypes import size_bytes
@@ -61,13 +63,19 @@ def _taken(kernel: Kernel, elems: int, device: Device) -> int:
 
 
 def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
-    """Emits a kernel without a contraction over all its strips."""
+    """Emits a kernel without a contraction over all its strips; of sums that are there, what is computed from them."""
+    if kernel in emitter.kept and kernel.expr is ROOT:
+        return
     root = kernel.root if isinstance(kernel.root, Reduction) else None
     firsts = partition_firsts(kernel, emitter.plan.partition_of, emitter.plan.in_dram)
     elems = tile_elems(kernel, emitter.device)
     for slot, region in enumerate(emitter.plan.strips[kernel]):
         with emitter.staging(kernel, region, slot):
             sizes = _sizes(kernel, root, region, emitter.device, elems)
+            total = total_of(emitter, kernel, region, sizes)
+            if total is not None:
+                sizes = total.sizes(sizes)
+                emitter.kept.add(total.kernel)
             for run in runs(kernel.channel.extent, firsts):
                 if _fill_chunks(emitter, kernel, region, run):
                     continue
@@ -75,7 +83,10 @@ def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
                 strides = [PARTITIONS, *(None for _ in kernel.free)]
                 for spans, loops in nests(emitter.builder, (kernel.channel, *kernel.free), cuts, strides):
                     end = TileEnd(emitter, kernel, spans)
-                    if root is None:
+                    if total is not None:
+                        sums = total.tile(emitter, spans)
+                        end.finish(Squeeze(end.patterns), None, loops, partial(Totalling, total=sums))
+                    elif root is None:
                         end.finish(Squeeze(end.patterns), None, loops)
                     else:
                         _emit_reduction(emitter, kernel, root, spans, end, loops)
@@ -131,6 +142,9 @@ def _emit_reduction(
     shape_of = Squeeze([replace(source, dims=source.dims[:free]), *end.patterns])
     source = replace(source, dims=shape_of.dims(source.dims[:free]) + source.dims[free:])
     axes, counts = len(root.axes), [spans[axis].size for axis in kernel.free]
+    if kernel in emitter.kept:
+        end.finish(shape_of, shape_of(end.out), loops)
+        return
     if not _keeps_reduced(kernel):
         result = shape_of(end.out)
         emitter.builder.emit(TensorReduce(result=result, source=source, op=root.combine, axes=axes))
