@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError
 from onnx import TensorProto, helper
 
 from tests.onnx_models import make_model
+from tvm_neuron import relay
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend import from_onnx
 
@@ -56,6 +57,11 @@ def test_shape_of_an_unknown_input() -> None:
 def test_shape_of_another_rank() -> None:
     with pytest.raises(ModelError, match="input 'x' has 1 axes, but the given shape"):
         from_onnx(relu([1]), shape={"x": (1, 2)})
+
+
+def test_shape_without_a_size() -> None:
+    with pytest.raises(ModelError, match=r"input 'x': the given shape has '\?' at axis 1; give a size"):
+        from_onnx(relu([1, 2]), shape={"x": (1, relay.Any())})
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_a_body_of_the_standard_keeps_the_operators_name() -> None:
 @pytest.mark.parametrize("op", ["RNN", "GRU", "LSTM"])
 @pytest.mark.parametrize(("direction", "extra"), [("forward", "plain"), ("reverse", "all"), ("bidirectional", "all")])
 def test_recurrent_networks(op: str, direction: str, extra: str) -> None:
-    """Length 4, batch 2, 3 features, 5 hidden; `all` adds biases, initial states, lengths and further attributes."""
+    """Length 4, batch 2, 3 features, 5 hidden; `all` adds biases, initial states, lengths (also 0) and attributes."""
     gates, ways = {"RNN": 1, "GRU": 3, "LSTM": 4}[op], 2 if direction == "bidirectional" else 1
     rng = np.random.default_rng(gates)
 
@@ -161,7 +161,8 @@ def test_recurrent_networks(op: str, direction: str, extra: str) -> None:
     constants = {"w": array(ways, gates * 5, 3), "r": array(ways, gates * 5, 5)}
     names, attributes = ["x", "w", "r"], {}
     if extra == "all":
-        constants |= {"b": array(ways, 2 * gates * 5), "l": np.int32([4, 2]), "h": array(ways, 2, 5)}
+        lengths = np.int32([4, 0 if direction == "reverse" else 2])
+        constants |= {"b": array(ways, 2 * gates * 5), "l": lengths, "h": array(ways, 2, 5)}
         names += ["b", "l", "h"]
         attributes = {"clip": 0.3}
         if op == "GRU":

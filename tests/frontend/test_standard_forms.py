@@ -50,6 +50,28 @@ def check(node: onnx.NodeProto, inputs: Arrays, constants: Arrays | None = None,
         np.testing.assert_allclose(actual, wanted, rtol=rtol, atol=rtol and rtol * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("each_channel", [False, True])
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_quantised_convolutions(rank: int, each_channel: bool, has_bias: bool) -> None:
+    rng, channels = np.random.default_rng(rank), 5
+    scale = rng.uniform(0.01, 0.03, channels if each_channel else ()).astype(np.float32)
+    constants = {
+        "x_scale": np.float32(0.02), "x_zero": np.uint8(120),
+        "w": rng.integers(-128, 128, (channels, 3) + (3,) * rank, np.int8),
+        "w_scale": scale, "w_zero": np.zeros(scale.shape, np.int8), "y_scale": np.float32(0.3), "y_zero": np.uint8(100),
+    } | ({"b": rng.integers(-9000, 9000, channels, np.int32)} if has_bias else {})  # fmt: skip
+    node = helper.make_node("QLinearConv", ["x", *constants], ["y"])
+    inputs = {"x": rng.integers(0, 256, (2, 3) + (6,) * rank, np.uint8)}
+    model = made(node, inputs, constants, opset=17)
+    expected = reference(model, inputs)[0].astype(int)
+    found = compiled(model, inputs)[0].astype(int)
+    assert np.ptp(expected) > 50
+    # whole numbers are exact; a product with the scales that falls between two may be rounded to either
+    assert np.abs(found - expected).max() <= 1
+    assert (found != expected).mean() < 0.02
+
+
 @pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint64"])
 def test_shifts_of_any_amount(direction: str, dtype: str) -> None:

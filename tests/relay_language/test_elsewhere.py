@@ -6,6 +6,7 @@ import pytest
 import tvm
 
 from tvm_neuron import relay
+from tvm_neuron.errors import ModelError
 from tvm_neuron.relay.elsewhere import PLACES
 
 
@@ -16,6 +17,11 @@ from tvm_neuron.relay.elsewhere import PLACES
         (lambda: relay.transform.gradient, r"'relay\.transform\.gradient' is not here; instead: there is no training"),
         (lambda: relay.nn.bitpack, r"'relay\.nn\.bitpack' is not here; instead: no engine has numbers of single bits"),
         (lambda: relay.nonsense, r"'relay\.nonsense' is not here; docs/relay\.md lists what is"),
+        (lambda: relay.argwhere, r"'relay\.argwhere' is not here; instead: its size depends on the data"),
+        (lambda: relay.expr.RefCreate, r"'relay\.expr\.RefCreate' is not here; instead: there are no references"),
+        (lambda: relay.frontend.common, r"'relay\.frontend\.common' is not here; instead: use relay\.transform"),
+        (lambda: relay.op.contrib.cutlass, r"'relay\.op\.contrib\.cutlass' is not here; instead: the code generator"),
+        (lambda: relay.op.nn._make, r"'relay\.nn\._make' is not here; instead: it was a part of TVM itself"),
         (lambda: tvm.autotvm.task, r"'tvm\.autotvm\.task' is not here and stays out; instead: schedules are searched"),
         (lambda: tvm.te.create_schedule([]), r"'tvm\.te\.create_schedule' is not here and stays out"),
     ],
@@ -41,6 +47,13 @@ def test_by_import(name: str, message: str) -> None:
     package, _, last = name.rpartition(".")
     with pytest.raises(ImportError, match=message if package != "tvm" else "cannot import name 'nonsense'"):
         exec(f"from {package} import {last}")
+
+
+def test_operators_by_name() -> None:
+    x = relay.var("x", shape=(2,))
+    assert relay.op.get("nn.relu") == relay.nn.relu(x).op
+    with pytest.raises(ModelError, match=r"there is no operator 'nn\.nothing'; docs/relay\.md lists"):
+        relay.op.get("nn.nothing")
 
 
 def test_no_name_of_the_table_is_here() -> None:

@@ -6,7 +6,7 @@ and brings back `tvm.nd` and `tvm.device("neuron")`, so that a Relay-era script 
 
 import sys
 
-from tvm.ir import GlobalVar
+from tvm.ir import GlobalVar, SequentialSpan, SourceName, Span
 from tvm.runtime import load_param_dict, save_param_dict
 
 from tvm_neuron.relay import (
@@ -46,14 +46,15 @@ from tvm_neuron.relay.ir.expr import (
 from tvm_neuron.relay.ir.functor import ExprFunctor, ExprMutator, ExprVisitor, bind
 from tvm_neuron.relay.ir.ty import AnyDim as Any
 from tvm_neuron.relay.ir.ty import FuncType, IncompleteType, TensorType, TupleType, scalar_type
-from tvm_neuron.relay.op import annotation, image, nn, vision
+from tvm_neuron.relay.op import annotation, contrib, image, nn, vision
 from tvm_neuron.relay.op.contrib import neuron as _neuron  # noqa: F401 - registers its patterns
 from tvm_neuron.relay.params import bind_params_by_name
 from tvm_neuron.relay.scope_builder import ScopeBuilder
 
 __all__ = [
     "Any", "Call", "Constant", "ExecutorFactory", "Expr", "ExprFunctor", "ExprMutator", "ExprVisitor", "FuncType",
-    "Function", "GlobalVar", "If", "IncompleteType", "Let", "ScopeBuilder", "TensorType", "Tuple", "TupleGetItem",
+    "Function", "GlobalVar", "If", "IncompleteType", "Let", "ScopeBuilder", "SequentialSpan", "SourceName", "Span",
+    "TensorType", "Tuple", "TupleGetItem",
     "TupleType", "TupleWrapper", "Var", "analysis", "annotation", "bind", "bind_params_by_name", "build",
     "build_buckets", "build_config", "build_module", "const", "create_executor", "dataflow_pattern", "expr",
     "expr_functor", "frontend", "graph_executor", "image", "load_param_dict", "nn", "op", "optimize",
@@ -70,6 +71,7 @@ modules.install()
 elsewhere.install(
     {
         "relay": sys.modules[__name__], "relay.op": op, "relay.nn": nn, "relay.vision": vision,
-        "relay.transform": transform, "relay.analysis": analysis,
+        "relay.op.contrib": contrib, "relay.transform": transform, "relay.analysis": analysis,
+        "relay.frontend": frontend, "relay.testing": testing, "relay.expr": expr, "relay.ty": ty, "relay.vm": vm,
     }
 )  # fmt: skip

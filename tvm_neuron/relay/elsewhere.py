@@ -22,12 +22,18 @@ _SPARSE = "sparse weights are compiled as dense ones: keep nn.dense and nn.conv2
 _TEXT = "text is written, not read: build expressions by relay's functions, keep models as ONNX"
 _TREES = "expressions have one form here: use ToANormalForm or ToGraphNormalForm"
 _OWN_COMPILERS = "use AnnotateTarget, MergeCompilerRegions and PartitionGraph"
+_PRECISION = "use relay.transform.ToMixedPrecision, or BuildOptions(fp32_cast=...), see docs/precision.md"
+_ANOTHER = "the code generator of this target is relay.op.contrib.neuron: partition_for_neuron and pattern_table"
+_MODELS = "read a model file by relay.frontend, or take a network of relay.testing that is here"
+_EXECUTORS = "use relay.create_executor, and NumPy for what results are compared with"
+_LOOK = "post_order_visit and ExprVisitor show what is in an expression"
+_PRIVATE = "it was a part of TVM itself: use the public functions of relay, docs/relay.md lists them"
 
 PLACES: Mapping[str, Mapping[str, str]] = {
     "relay": {
         _TYPES: "adt Clause Constructor GlobalTypeVar Match Pattern PatternConstructor PatternTuple PatternVar "
         "PatternWildcard Prelude prelude TypeCall TypeConstraint TypeData TypeFunctor TypeKind TypeMutator "
-        "TypeRelation TypeVar TypeVisitor type_functor",
+        "TypeRelation TypeVar TypeVisitor type_functor type_relation",
         _REFERENCES: "RefCreate RefRead RefType RefWrite",
         _QUANTISED: "qnn quantize",
         _TEXT: "fromtext parse parse_expr parser SpanCheck",
@@ -38,6 +44,16 @@ PLACES: Mapping[str, Mapping[str, str]] = {
         "give sizes as te.var or relay.Any(); each call of an executor has its own": "dyn ShapeVar",
         "make random inputs outside of the model": "random",
         "memory is planned by the code generator": "memory_plan",
+        _DEVICES: "fallback_device_type",
+        _STRATEGY: "tec",
+        "use what relay.transform has": "ToMixedPrecision FuseOps",
+        _ANOTHER: "ext",
+        "use relay.expr, relay.ty and relay.op": "base Id Op",
+        "use relay.Call": "call",
+        "use relay.vm.compile": "VMCompiler",
+        "use call.attrs.NAME, or call.attrs.as_dict()": "attrs",
+        "use reshape, which is a move of no data where it can be": "reshape_only",
+        "use nn.dense and nn.sparse_dense": "dense sparse_dense",
     },
     "relay.op": {
         _STRATEGY: "OpImplementation OpSpecialization OpStrategy register register_alter_op_layout "
@@ -48,6 +64,9 @@ PLACES: Mapping[str, Mapping[str, str]] = {
         "use numpy.fft before the model, or relay.op.stft": "dft",
         "floats and whole numbers have no bits in common on the core: use cast": "reinterpret",
         _DEVICES: "device_copy memory vm",
+        _PRECISION: "register_mixed_precision_conversion",
+        "use tvm.contrib.debugger.debug_executor": "debug",
+        "use relay.op.get": "op",
     },
     "relay.nn": {
         _FIXED: "contrib_conv2d_gemm_weight_transform contrib_conv2d_gemm_without_weight_transform "
@@ -60,6 +79,11 @@ PLACES: Mapping[str, Mapping[str, str]] = {
         "use nn.dropout": "dropout_raw",
         "use nn.conv2d of slices of the two maps": "correlation",
         "keep the state outside: an input and an output of the model": "fifo_buffer",
+        "use relay.Constant": "Constant",
+    },
+    "relay.op.contrib": {
+        _ANOTHER: "aten acl arm_compute_lib bnns clml cmsisnn coreml cublas cudnn cutlass dnnl ethosn ethosu "
+        "get_pattern_table libtorch mrvl partition_for_cutlass partition_for_tensorrt tensorrt verilator vitis_ai",
     },
     "relay.vision": {
         "use vision.all_class_non_max_suppression": "regular_non_max_suppression proposal multibox_transform_loc "
@@ -69,7 +93,11 @@ PLACES: Mapping[str, Mapping[str, str]] = {
         _TRAINING: "gradient FirstOrderGradient LazyGradientInit",
         _TREES: "Defunctionalization EtaExpand LambdaLift PartialEvaluate ToCPS to_cps un_cps",
         _SPARSE: "Conv2dToSparse Conv2dToSparse2 DenseToSparse SimplifyFCTranspose",
-        _QUANTISED: "FakeQuantizationToInteger",
+        _QUANTISED: "FakeQuantizationToInteger fake_quantization_to_integer",
+        _FIXED: "infer_layout_utils",
+        _PRECISION: "mixed_precision recast",
+        _DEVICES: "RecoverVirtualDeviceMap",
+        "use relay.build_buckets": "FlexibleShapeDispatch",
         _OWN_COMPILERS: "CollagePartition InlineCompilerFunctionsBoundTo MarkCompilerFunctionsAsExtern "
         "OutlineCompilerFunctionsWithExistingGlobalSymbols CapturePostDfsIndexInSpans",
         "import the model with another batch size": "ChangeBatch",
@@ -83,14 +111,31 @@ PLACES: Mapping[str, Mapping[str, str]] = {
         _REPORT: "get_total_mac_number count_layers LayerCounter AnalyzeOperationsDistribution "
         "analyze_operations_distribution",
         _TREES: "check_basic_block_normal_form detect_feature Feature",
-        _SPARSE: "process_params search_fc_transpose SparseAnalysisResult",
+        _SPARSE: "process_params search_fc_transpose SparseAnalysisResult sparse_dense sparse_conv2d",
         _QUANTISED: "list_fake_quantized_op_freqs get_calibration_data",
         "use relay.transform.PartitionGraph, whose functions are the regions": "AnnotatedRegionSet CallGraph",
         "use relay.transform.FuseOps, whose functions have the attribute Primitive": "extract_fused_functions",
         "use `post_order_visit` and IRModule.from_expr": "extract_intermdeiate_expr",
     },
+    "relay.frontend": {
+        _TYPES: "ChangeDatatype",
+        "use relay.frontend.from_onnx": "onnx",
+        "use relay.transform.InferType and relay.testing.run_infer_type": "common",
+    },
+    "relay.testing": {
+        _TYPES: "Prelude count make_nat_expr make_nat_value nat",
+        _TRAINING: "check_grad gradient",
+        _STRATEGY: "temp_op_attr",
+        _ANOTHER: "byoc",
+        _LOOK: "py_converter run_as_python",
+        _EXECUTORS: "enabled_targets rand _np_randn_from_type",
+        _MODELS: "darknet inception_v3 synthetic tf tflite yolo_detection",
+    },
 }
 """By place: what to use instead, of which names."""
+
+_TOP = ("relay", "relay.expr", "relay.ty", "relay.vm")
+"""What stands in them, stands in `relay`, too, and so do operators."""
 
 OUT: Mapping[str, str] = {
     "autotvm": "schedules are searched for by the compiler: `neuron-cc compile -O3`, or tvmc tune",
@@ -105,8 +150,9 @@ TE_SCHEDULES = "schedules of te are gone with TVM 0.18; here kernels are schedul
 
 def instead_of(place: str, name: str) -> str | None:
     """What to use instead of a name, None if nothing is known of it."""
-    found = (hint for hint, names in PLACES.get(place, {}).items() if name in names.split())
-    return next(found, None)
+    places = ("relay", "relay.op") if place in _TOP else (place,)
+    found = (hint for each in places for hint, names in PLACES.get(each, {}).items() if name in names.split())
+    return next(found, _PRIVATE if name.startswith("_") and not name.startswith("__") else None)
 
 
 def install(modules: Mapping[str, ModuleType]) -> None:
@@ -127,7 +173,7 @@ def install(modules: Mapping[str, ModuleType]) -> None:
 def _telling(place: str) -> Callable[[str], Any]:
     def find(name: str) -> Any:
         hint = instead_of(place, name)
-        told = f"; instead: {hint}" if hint else "" if name.startswith("_") else "; docs/relay.md lists what is"
+        told = f"; instead: {hint}" if hint else "; docs/relay.md lists what is"
         raise AttributeError(f"'{place}.{name}' is not here{told}", name=name)
 
     return find

@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import onnx
 import tvm
 
 from tvm_neuron import frontend
@@ -12,6 +11,9 @@ from tvm_neuron.errors import ModelError, OptionError
 from tvm_neuron.frontend.coreml import from_coreml
 from tvm_neuron.frontend.tflite import from_tflite
 from tvm_neuron.frontend.torch import from_pytorch
+
+if TYPE_CHECKING:
+    import onnx
 
 _ELSEWHERE = {
     "from_keras": "keras: model.export('model.onnx', format='onnx')",
@@ -29,7 +31,7 @@ __all__ = ["from_coreml", "from_onnx", "from_pytorch", "from_tflite", *_ELSEWHER
 
 
 def from_onnx(
-    model: onnx.ModelProto | str | os.PathLike[str],
+    model: "onnx.ModelProto | str | os.PathLike[str]",
     shape: dict[str, tuple[int, ...]] | None = None,
     dtype: str | dict[str, str] = "float32",
     opset: int | None = None,

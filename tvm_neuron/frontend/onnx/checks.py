@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -180,12 +181,23 @@ def check_shapes(
     graph: onnx.GraphProto, shape: dict[str, tuple[int, ...]] | None, known: Mapping[str, np.ndarray]
 ) -> dict[str, tuple[int, ...]]:
     """The static shape of every input that is not `known`: from `shape` where given there, else from the model."""
-    given = {name: tuple(int(dim) for dim in dims) for name, dims in (shape or {}).items()}
+    given = {
+        name: tuple(_size(name, axis, dim) for axis, dim in enumerate(dims)) for name, dims in (shape or {}).items()
+    }
     inputs = real_inputs(graph)
     names = [value.name for value in inputs]
-    if unknown := sorted(set(given) - set(names)):
+    weights = {tensor.name for tensor in graph.initializer}  # which have their shapes
+    if unknown := sorted(set(given) - set(names) - weights):
         raise ModelError(f"shape is given for '{unknown[0]}', but the model's inputs are: {', '.join(names)}")
     return {value.name: _static_shape(value, given.get(value.name)) for value in inputs if value.name not in known}
+
+
+def _size(name: str, axis: int, dim: Any) -> int:
+    try:
+        return int(dim)
+    except (TypeError, ValueError):  # such as relay.Any()
+        message = f"input '{name}': the given shape has '{dim}' at axis {axis}; give a size, one import for each"
+        raise NeedsShapeError(message, name) from None
 
 
 def _static_shape(value: onnx.ValueInfoProto, given: tuple[int, ...] | None) -> tuple[int, ...]:

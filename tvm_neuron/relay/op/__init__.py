@@ -4,7 +4,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from tvm_neuron.relay.ir.expr import MEANINGS
+from tvm_neuron.errors import ModelError
+from tvm_neuron.relay.ir.expr import MEANINGS, Op
 from tvm_neuron.relay.op import (
     annotation,
     boxes,
@@ -27,7 +28,7 @@ from tvm_neuron.relay.op import (
 )
 from tvm_neuron.relay.op.declare import OPERATORS, PUBLIC
 
-__all__ = ["FAMILIES", "OPERATORS", "annotation", "image", "namespace", "nn", "vision"]
+__all__ = ["FAMILIES", "OPERATORS", "Op", "annotation", "get", "image", "namespace", "nn", "vision"]
 
 FAMILIES = (
     elementwise, reduce, shape, indexing, create, sorting, dense, sparse, convolution, pooling, norm, layers, resizing,
@@ -46,6 +47,16 @@ def namespace(prefix: str = "") -> dict[str, Callable[..., Any]]:
     if not prefix:
         return {name: function for name, function in PUBLIC.items() if "." not in name} | _WRAPPED
     return {name.removeprefix(f"{prefix}."): each for name, each in PUBLIC.items() if name.startswith(f"{prefix}.")}
+
+
+def get(name: str) -> Op:
+    """The operator of a name, as calls have it.
+
+    Raises ModelError: there is none.
+    """
+    if name not in OPERATORS:
+        raise ModelError(f"there is no operator '{name}'; docs/relay.md lists those that are")
+    return Op(name)
 
 
 def _module(prefix: str) -> ModuleType:

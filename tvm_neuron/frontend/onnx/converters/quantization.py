@@ -75,15 +75,16 @@ def _conv_integer(node: Node) -> relax.Expr:
 
 def _qlinear_conv(node: Node) -> relax.Expr:
     """saturate((conv(x - x_zero_point, w - w_zero_point) + B) * (x_scale * w_scale / y_scale) + y_zero_point)."""
-    channel = tuple(range(1, len(node.shape(3))))
-    total = _convolution(node, _centred(node, 0, 2, ()), _centred(node, 3, 5, channel))
+    rank = len(node.shape(3))
+    after_channel = list(range(1, rank - 1))
+    total = _convolution(node, _centred(node, 0, 2, ()), _centred(node, 3, 5, tuple(range(1, rank))))
     if node.given(8) is not None:
-        bias = node.emit(relax.op.expand_dims(node.inputs[8], [0, *(axis + 1 for axis in channel[1:])]))
+        bias = node.emit(relax.op.expand_dims(node.inputs[8], after_channel))
         total = node.emit(relax.op.add(total, bias))
     scales = [_scalar(node, node.emit(relax.op.astype(node.inputs[at], "float32"))) for at in (1, 4, 6)]
     factor = node.emit(relax.op.divide(node.emit(relax.op.multiply(scales[0], scales[1])), scales[2]))
     if factor.ty.shape:
-        factor = node.emit(relax.op.expand_dims(factor, list(channel[1:])))
+        factor = node.emit(relax.op.expand_dims(factor, after_channel))
     scaled = node.emit(relax.op.multiply(node.emit(relax.op.astype(total, "float32")), factor))
     return _requantized(node, scaled, 7)
 

@@ -89,6 +89,9 @@ def _run(
             fresh = [make("Where", [runs, new, old]) for new, old in zip(fresh, state, strict=True)]
             shown[time] = make("Where", [runs, shown[time], layer.number(0.0)])
         state = fresh
+    if lengths is not None:  # an empty sequence ends in zeros, not in its initial state, as in onnxruntime
+        any_step = make("Unsqueeze", [make("Greater", [lengths, like(lengths, 0)]), Known(np.array([1]))])
+        state = [make("Where", [any_step, value, layer.number(0.0)]) for value in state]
     return shown, state
 
 
