@@ -19,6 +19,7 @@ from tvm_neuron.errors import ModelError, PositionError
 from tvm_neuron.relay.graph_executor import GraphModule
 
 
+@pytest.mark.slow
 def test_every_operator_with_positions_in_and_out_of_range() -> None:
     junk = os.environ | {"MALLOC_PERTURB_": "165"}  # what is read beyond a tensor is not zero by chance
     made = subprocess.run([sys.executable, "-m", "tests.codegen.places"], capture_output=True, text=True, env=junk)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tvm import relax, s_tir, te, tirx
 
 from tvm_neuron.codegen.cpu.functions import expand
+from tvm_neuron.codegen.cpu.inline import MOST_CONDITIONS
 from tvm_neuron.codegen.cpu.schedule import scheduled
 
 Build = Callable[[relax.BlockBuilder, Any], Any]
@@ -111,6 +112,23 @@ def test_cheap_steps_never_go_to_memory() -> None:
     script = loops_of((800, 800), lambda bb, x: relax.op.add(bb.emit(relax.op.multiply(x, x)), x))
     assert "sblock_alloc_buffer" not in script
     assert script.count("T.parallel(") == 1
+
+
+def test_conditions_do_not_gather_in_one_expression() -> None:
+    """For each of ten TVM would write its loops in two ways, and these again: minutes for one kernel."""
+
+    def build(bb: relax.BlockBuilder, x: Any) -> Any:
+        padded = [bb.emit(relax.op.nn.pad(x, [0, 0, size, size + 1])) for size in range(10)]
+        found = padded[0]
+        for other in padded[1:]:
+            part = bb.emit(relax.op.strided_slice(other, [1], [0], [21]))
+            found = bb.emit(relax.op.maximum(bb.emit(relax.op.strided_slice(found, [1], [0], [21])), part))
+        return found
+
+    expressions = loops_of((30, 20), build).split("T.writes(")[1:]
+    counts = [part.split("T.reads(")[0].count("T.if_then_else(") for part in expressions]
+    assert 1 <= max(counts) <= MOST_CONDITIONS
+    assert sum(counts) == 10
 
 
 def test_small_kernels_stay_on_one_thread() -> None:

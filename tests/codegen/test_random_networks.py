@@ -79,13 +79,13 @@ def test_little_memory(seed: int, tmp_path: Path) -> None:
     check_in_little_memory(seed, tmp_path)
 
 
-@pytest.mark.parametrize("seed", [278, 410])
+@pytest.mark.parametrize("seed", [278, pytest.param(410, marks=pytest.mark.slow)])
 def test_moves_that_permute_partitions_do_not_run_in_tiles(seed: int, tmp_path: Path) -> None:
     """Their source was a tile in SBUF then, from which DMA can't permute; the whole build failed on it."""
     check_in_little_memory(seed, tmp_path)
 
 
-@pytest.mark.parametrize("seed", [203, 267])
+@pytest.mark.parametrize("seed", [pytest.param(203, marks=pytest.mark.slow), 267])
 def test_turns_that_read_what_was_made_before_them(seed: int, tmp_path: Path) -> None:
     """Images in turns took it for one of their own, which nothing had written."""
     check_in_little_memory(seed, tmp_path)

@@ -179,6 +179,7 @@ def test_resizes_of_float16_keep_its_digits(mode: str) -> None:
     check(node, {"x": x}, {"s": np.int64([2, 3, 9, 13])}, 1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(1, 2, 1, 1), (1, 2, 1, 4)])
 def test_samples_reflected_by_a_single_element(shape: tuple[int, ...]) -> None:
     """Of places inside there is nothing to reflect, which the reference divides by zero for."""

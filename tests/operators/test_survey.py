@@ -49,6 +49,7 @@ def test_a_refused_form_has_its_attributes_and_none_of_the_samples_names() -> No
     assert lines(Operator("Cast", (outcome,)))[0].startswith("refused: float32 (to=8): ")
 
 
+@pytest.mark.slow
 def test_samples_know_constants_and_dtypes() -> None:
     found = [one for one in samples() if one.op == "Add"]
     assert {one.dtype for one in found} >= {"float32", "float16", "bfloat16", "int32", "int64", "uint8"}

@@ -28,10 +28,10 @@ NETWORKS: dict[str, tuple[Callable[[], Any], int, str]] = {
     "lstm": (lambda: testing.lstm.get_workload(3, 8), 12, "h2h_2_bias"),
 }
 
+SLOW = ("densenet", "resnet bottleneck", "mobilenet", "vgg")
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if n in ("densenet", "resnet bottleneck") else n for n in NETWORKS]
-)
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in NETWORKS])
 def test_it_agrees_with_tvm_in_float32(name: str) -> None:
     make, count, weight = NETWORKS[name]
     mod, params = make()

@@ -13,15 +13,17 @@ _EXPENSIVE = frozenset(
                  "exp2", "fmod", "log", "log10", "log1p", "log2", "pow", "rsqrt", "sigmoid", "sin", "sinh", "sqrt",
                  "tan", "tanh")
 )  # fmt: skip
+_CONDITION = "prim.if_then_else"
 _UNKNOWN_EXTENT = 1024
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # which of the blocks it is, for two may look alike
 class Block:
     """A block that stores one element of one buffer in each turn of its loops, which are those of its axes.
 
     `extents` are the axes', None where known at run time only; over the last `reduced` of them it sums or the like.
-    `is_inner`: only other blocks read its result. `loads` are what its expression reads, each place in it once.
+    `is_inner`: only other blocks read its result. `loads` are what its expression reads, each place in it once, and
+    `conditions` how often it chooses between two expressions.
     `is_expensive`: it computes more than a few simple operations. `is_rowwise`: the last axis is that along which all
     it reads lies contiguously, or stays.
     """
@@ -32,6 +34,7 @@ class Block:
     result: Any
     is_inner: bool
     loads: tuple[ir.TensorLoad, ...]
+    conditions: int
     is_expensive: bool
     is_rowwise: bool
 
@@ -74,6 +77,7 @@ def _read(sch: s_tir.Schedule, handle: Any, inner: set[Any]) -> Block | None:
         result=store.buffer,
         is_inner=store.buffer in inner,
         loads=loads,
+        conditions=sum(isinstance(node, ir.Call) and getattr(node.op, "name", "") == _CONDITION for node in found),
         is_expensive=any(map(_is_expensive, found)),
         is_rowwise=bool(axes) and all(_is_along(load, axes[-1].var) for load in loads),
     )
