@@ -37,3 +37,25 @@ def test_on_the_core_as_onnxruntime_has_it(node: Any, weights: dict[str, np.ndar
     executor.run(x=x)
     np.testing.assert_array_equal(executor.get_output(0).numpy(), expected)  # float32 throughout
     assert [row.where for row in report(library).placement] == ["neuroncore"]
+
+
+@pytest.mark.parametrize("opset", [13, 18])
+@pytest.mark.parametrize("read", ["a", "b", "c", "ab", "bc"])
+@pytest.mark.parametrize("operand", ["x", "k"])
+def test_a_split_of_which_some_parts_are_read(operand: str, read: str, opset: int) -> None:
+    count = {"num_outputs": 3} if opset >= 18 else {}
+    nodes = [
+        helper.make_node("Split", [operand], ["a", "b", "c"], axis=1, **count),
+        *(helper.make_node("Add", [part, "x1"], [f"{part}1"]) for part in read),
+        helper.make_node("Slice", ["x", "zero", "two", "one"], ["x1"]),
+    ]
+    rng = np.random.default_rng(3)
+    x, k = rng.standard_normal((2, 4, 6), dtype=np.float32)
+    weights = {"k": k} | {name: np.int64([number]) for number, name in enumerate(["zero", "one", "two"])}
+    model = make_model([nodes[-1], *nodes[:-1]], {"x": x.shape}, [f"{part}1" for part in read], weights, opset=opset)
+    expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    mod, params = relay.frontend.from_onnx(model)
+    executor = graph_executor.GraphModule(relay.build(mod, target="neuron", params=params)["default"]())
+    executor.run(x=x)
+    for number, wanted in enumerate(expected):
+        np.testing.assert_array_equal(executor.get_output(number).numpy(), wanted)  # one addition in float32

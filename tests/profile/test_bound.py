@@ -71,3 +71,14 @@ def test_shares_are_the_best_of_a_fine_grid() -> None:
         loads = shares @ here + (1 - shares) @ there + fixed
         best = loads.max(axis=1).min()
         assert 0.96 * best <= shared_out(here, there, fixed) <= best + 1e-9
+
+
+def test_what_no_data_reach_waits_for_none() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 21]>
+        untouched (int32[5, 2, 3, 1] x) => (float16[5, 1, 3, 1] y)
+        <int64 one = {1}, int64[2] starts = {-2, -3}, int64[2] ends = {2, 9}, int64[2] axes = {1, 2},
+         int64[2] steps = {3, 1}, float16[1, 1, 1, 1] half = {14336}>
+        { above = Trilu<upper: int = 1>(x, one)  first = Slice(above, starts, ends, axes, steps)
+          float = Cast<to: int = 10>(first)  y = Sub(float, half) }""")
+    report = _report(model, "inf2")
+    assert report.bound_us < report.latency_us

@@ -19,6 +19,8 @@ _FLOATS = ("float32", "float32", "float32", "float32", "float32", "float32", "fl
 _NUMBERS = 0.3
 """Of the models that have only steps with numbers."""
 _CONSTANT_OUTPUTS = 0.3
+_LEFT = 0.2
+"""Of the results of nodes with several that no other node reads: nobody reads them."""
 _TRIES = 8
 
 
@@ -85,10 +87,12 @@ def _begin(g: Growth) -> None:
 
 
 def _finished(g: Growth) -> RandomModel:
-    """Results that nobody reads are outputs, of those known at compile time some, and sometimes another tensor."""
+    """Results that no node reads are outputs, of those known at compile time some, and sometimes another tensor."""
     read = {name for node in g.nodes for name in node.input}
     made = [name for node in g.nodes for name in node.output]
-    outputs = [n for n in made if n not in read and (not g.values[n].is_constant or g.chance(_CONSTANT_OUTPUTS))]
+    left = {name for node in g.nodes if len(node.output) > 1 for name in node.output if g.chance(_LEFT)}
+    last = [name for name in made if name not in read | left]
+    outputs = [n for n in last if not g.values[n].is_constant or g.chance(_CONSTANT_OUTPUTS)]
     if g.chance(0.2) or not outputs:
         outputs += [name for name in [g.one_of(made)] if name not in outputs]
     return pruned(RandomModel(g.opset, g.mode, tuple(g.nodes), g.values, tuple(g.inputs), tuple(outputs)))

@@ -51,8 +51,8 @@ class _Work:
     """What kernels ask of the engines."""
 
     def __init__(self, kernels: Sequence[Kernel], macs: Mapping[Kernel, float], device: Device) -> None:
-        self.device, self.kernels = device, [kernel for kernel in kernels if not kernel.by_dma]
-        self.macs = {kernel: count for kernel, count in macs.items() if count}
+        self.device, self.kernels = device, [kernel for kernel in _of_data(kernels) if not kernel.by_dma]
+        self.macs = {kernel: macs[kernel] for kernel in self.kernels if macs.get(kernel)}
         self.lanes_hz = device.partitions * (device.act_clock_hz + device.pool_clock_hz)
         self.made = {kernel: _elems(kernel) for kernel in self.kernels}
         self.taken = self._taken_out()
@@ -119,6 +119,20 @@ class _Work:
             begin = max((ends.get(tensor, 0.0) for tensor in kernel.sources() if tensor is not kernel.out), default=0.0)
             ends[kernel.out] = min(ends.get(kernel.out, begin + own), begin + own)
         return max(ends.values(), default=0.0)
+
+
+def _of_data(kernels: Sequence[Kernel]) -> list[Kernel]:
+    """Those that wait for data; what is made of numbers alone, as where no element of an input comes, needn't."""
+    waits: list[Kernel] = []
+    of_numbers: set[Tensor] = set()
+    for kernel in kernels:
+        constants = any(load.tensor.value is not None for load in loads(kernel.expr) if load is not ROOT)
+        if constants or not of_numbers.issuperset(kernel.sources()):
+            waits.append(kernel)
+            of_numbers.discard(kernel.out)
+        elif all(kernel.out is not other.out for other in waits):
+            of_numbers.add(kernel.out)
+    return waits
 
 
 def _elems(kernel: Kernel) -> int:

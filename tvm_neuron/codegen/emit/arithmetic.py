@@ -18,6 +18,7 @@ from tvm_neuron.isa import (
     Tile,
 )
 from tvm_neuron.isa.functions import ACTIVATION, ALU, BITWISE
+from tvm_neuron.isa.tile import Dims
 from tvm_neuron.schedule.expr import Apply, Expr, Load, Num
 
 _COMMUTES = ("add", "multiply", "max", "min", "is_equal", "not_equal")
@@ -85,7 +86,8 @@ class Arithmetic:
             case Apply("select", (condition, on_true, on_false)):
                 is_wide = result.dtype == "int32" and any(map(self._bits.is_wide, (on_true, on_false)))
                 whole = self._bits.whole if is_wide else self._whole
-                predicate, chosen, other = self._whole(condition), whole(on_true), whole(on_false)
+                predicate = self._whole(condition, result.dims)
+                chosen, other = whole(on_true, result.dims), whole(on_false, result.dims)
                 self.builder.emit(Select(result=result, predicate=predicate, on_true=chosen, on_false=other))
             case Apply(op, _):
                 raise InternalError(f"no engine of a NeuronCore computes '{op}'")
@@ -122,9 +124,9 @@ class Arithmetic:
         self.builder.emit(Memset(result=constant, value=found))
         return constant
 
-    def _whole(self, expr: Expr) -> Tile:
+    def _whole(self, expr: Expr, dims: Dims) -> Tile:
         """A tile with an element for each of the result's: single values are spread."""
-        return spread(self._tile(expr), self.shape[1])
+        return spread(self._tile(expr), dims)
 
     def _is_scalar(self, expr: Expr) -> bool:
         """Whether it is one value for each partition."""

@@ -50,9 +50,8 @@ class Bits:
             case _:
                 return False
 
-    def whole(self, expr: Expr) -> Tile:
+    def whole(self, expr: Expr, dims: Dims) -> Tile:
         """A value as int32 with an element for each of the result's."""
-        dims = self.shape[1]
         return spread(self._tile(expr, prod(count for _, count in dims) == 1), dims)
 
     def _tile(self, expr: Expr, is_single: bool) -> Tile:

@@ -30,10 +30,12 @@ def bounce_through_dram(kernels: list[Kernel], partition_of: dict[Tensor, int]) 
     return found
 
 
-def permutes_partitions(kernel: Kernel, load: Load, partition_of: Mapping[Tensor, int]) -> bool:
+def permutes_partitions(
+    kernel: Kernel, load: Load, partition_of: Mapping[Tensor, int], in_tiles: bool = False
+) -> bool:
     """Whether a move, which does nothing but `load`, reads from partitions in another order than it writes.
 
-    So does one that reads at another place in each partition.
+    So does one that reads at another place in each partition. In tiles, rows of outputs are made in SBUF, too.
     """
     if load.tensor.value is not None:  # a table, which lies in device memory anyway
         return False
@@ -43,7 +45,7 @@ def permutes_partitions(kernel: Kernel, load: Load, partition_of: Mapping[Tensor
     here = maps[partition_of[load.tensor]].terms if maps else {}
     if here and here != {kernel.channel: 1}:  # several axes run over its partitions, or another one
         return True
-    return here != kernel.out_maps[partition_of[kernel.out]].terms and not _is_by_channel(kernel, here)
+    return here != kernel.out_maps[partition_of[kernel.out]].terms and (in_tiles or not _is_by_channel(kernel, here))
 
 
 def _is_by_channel(kernel: Kernel, here: Mapping[Axis, int]) -> bool:

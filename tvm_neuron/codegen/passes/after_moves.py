@@ -19,11 +19,11 @@ def scale_after_moves(graph: Graph, partition_of: dict[Tensor, int]) -> None:
         readers = graph.readers(block.output)
         is_ours = block.output.kind == "temp" and len(graph.writers(block.output)) == 1 and not block.combine
         is_ours = is_ours and not is_integer(block.output.dtype)
-        if not is_ours or len(readers) != 1 or not _is_whole_move(readers[0], block.output):
+        if not is_ours or len(readers) != 1 or not _is_plain_copy(readers[0], block.output):
             continue
         (move,) = readers
         dim = partition_of[move.output]
-        parts = _scaled(block, dim)
+        parts = _scaled(block, dim) if isinstance(move.index[dim], Index) else None  # else there is one channel
         if parts is None:
             continue
         plain = Tensor(f"{move.output.name}.plain", move.output.shape, move.output.dtype)
@@ -32,8 +32,8 @@ def scale_after_moves(graph: Graph, partition_of: dict[Tensor, int]) -> None:
         graph.replace(move, replace(move, output=plain), _scaling(move, plain, dim, parts))
 
 
-def _is_whole_move(reader: Block, tensor: Tensor) -> bool:
-    """Whether it copies the tensor to one of the same shape."""
+def _is_plain_copy(reader: Block, tensor: Tensor) -> bool:
+    """Whether each element that it copies comes to the same place, of a tensor that may have fewer of them."""
     load = reader.expr
     return not reader.combine and isinstance(load, Load) and load.tensor is tensor and load.indices == reader.index
 

@@ -41,7 +41,7 @@ def group_of(
     begun = _begun(local - spans.keys(), before, partition_of)
     brought = _brought(kernels, made, results, dims, in_dram)
     read_as = _read_as(kernels, brought - made, dtypes)
-    if read_as is None or not set(begun) <= in_dram or _permutes(kernels, brought | local, partition_of):
+    if read_as is None or not set(begun) <= in_dram or _permutes(kernels, in_dram - brought - local, partition_of):
         return None
     return Group(kernels, dims, results, brought, partition_of, read_as, begun, spans)
 
@@ -120,11 +120,11 @@ def _brought(
     return frozenset(found)
 
 
-def _permutes(kernels: Sequence[Kernel], in_sbuf: Set[Tensor], partition_of: Mapping[Tensor, int]) -> bool:
-    """Whether a move would permute partitions between two tiles, as it may only from tensors that stay in DRAM."""
+def _permutes(kernels: Sequence[Kernel], in_dram: Set[Tensor], partition_of: Mapping[Tensor, int]) -> bool:
+    """Whether a move to a tile would permute partitions, as it may only from tensors that stay in DRAM."""
     moves = ((k, k.expr) for k in kernels if k.by_dma and not k.root)
     return any(
-        isinstance(load, Load) and load.tensor in in_sbuf and permutes_partitions(kernel, load, partition_of)
+        isinstance(load, Load) and load.tensor not in in_dram and permutes_partitions(kernel, load, partition_of, True)
         for kernel, load in moves
     )
 
