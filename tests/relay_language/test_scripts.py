@@ -167,6 +167,15 @@ def test_build_config_is_a_pass_context_and_optimize_gives_types(mod: tvm.IRModu
     assert params["w"] is W
 
 
+def test_options_of_passes_by_their_old_names() -> None:
+    old = {"relay.FuseOps.max_depth": 5, "tir.disable_vectorize": True, "relax.FuseOps.max_depth": 3}
+    assert dict(tvm.transform.PassContext(config=old).config) == {
+        "tirx.disable_vectorize": True, "relax.FuseOps.max_depth": 3
+    }  # fmt: skip
+    with pytest.raises(AttributeError, match=r"Invalid config option 'relay\.nonsense'"):
+        tvm.transform.PassContext(config={"relay.nonsense": 1})
+
+
 def test_weights_are_saved_and_loaded() -> None:
     found = relay.load_param_dict(relay.save_param_dict({"w": tvm.nd.array(W)}))
     np.testing.assert_array_equal(found["w"].numpy(), W)

@@ -21,6 +21,7 @@ from tvm_neuron.relay import (
     graph_executor,
     modules,
     op,
+    pass_config,
     testing,
     transform,
     vm,
@@ -46,7 +47,8 @@ from tvm_neuron.relay.ir.expr import (
 from tvm_neuron.relay.ir.functor import ExprFunctor, ExprMutator, ExprVisitor, bind
 from tvm_neuron.relay.ir.ty import AnyDim as Any
 from tvm_neuron.relay.ir.ty import FuncType, IncompleteType, TensorType, TupleType, scalar_type
-from tvm_neuron.relay.op import annotation, contrib, image, nn, vision
+from tvm_neuron.relay.op import annotation, image, nn, vision
+from tvm_neuron.relay.op import contrib as _op_contrib
 from tvm_neuron.relay.op.contrib import neuron as _neuron  # noqa: F401 - registers its patterns
 from tvm_neuron.relay.params import bind_params_by_name
 from tvm_neuron.relay.scope_builder import ScopeBuilder
@@ -68,10 +70,11 @@ build_module.create_executor = create_executor  # type: ignore[attr-defined]  # 
 
 compatibility.install()
 modules.install()
+pass_config.install()
 elsewhere.install(
     {
         "relay": sys.modules[__name__], "relay.op": op, "relay.nn": nn, "relay.vision": vision,
-        "relay.op.contrib": contrib, "relay.transform": transform, "relay.analysis": analysis,
+        "relay.op.contrib": _op_contrib, "relay.transform": transform, "relay.analysis": analysis,
         "relay.frontend": frontend, "relay.testing": testing, "relay.expr": expr, "relay.ty": ty, "relay.vm": vm,
     }
 )  # fmt: skip

@@ -169,7 +169,7 @@ class _Layout:
         if is_move or is_constant_contraction(block) or product_factors(block) or not out_maps:
             return block
         here = set(out_maps[self.partition_of[block.output]].terms)
-        for load in _varying(block):
+        for load in dict.fromkeys(_varying(block)):  # an expression may have one in a thousand places
             maps = linear_indices(load.indices)
             if maps and self._partition_axes(load) != here:
                 wanted = [d for d, m in enumerate(maps) if set(m.terms) == here]
