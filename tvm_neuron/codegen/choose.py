@@ -1,7 +1,7 @@
-"""choose: of a stage in several orders and places, the one whose program the clock finds quickest."""
+"""choose: of stages in several orders and places, the one whose program the clock finds quickest."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tvm_neuron.codegen.emit_stage import Emitted, emit_stage
@@ -29,27 +29,35 @@ class Made:
 
 
 def choose(
-    candidates: Iterable[tuple[Stage, Room]], device: Device, options: BuildOptions, keep_weights: bool
-) -> Made:
-    """The quickest of the candidates as far as there is time for them; the first one at -O1, or where it is alone."""
-    others = iter(candidates)
-    first = next(others)  # what comes before it, tiles above all, is done once
+    ways: Sequence[Iterable[tuple[Stage, Room]]], device: Device, options: BuildOptions, keep_weights: bool
+) -> tuple[Made, int]:
+    """The quickest of the candidates as far as there is time for them, and the number of its way.
+
+    The beginnings of all ways are compared, then what else the best of them has. -O1 takes the first of all, and so
+    does what is alone.
+    """
+    begun = [iter(way) for way in ways]
+    to_begin = list(range(1, len(ways)))
+    first = next(begun[0])  # what comes before it, tiles above all, is done once
     begin = time.monotonic()
-    best = _made(*first, device, options, keep_weights)
+    best, its = _made(*first, device, options, keep_weights), 0
     seconds = time.monotonic() - begin
     least: int | None = None
     while options.optlevel > 1 and options.has_time(seconds):
         begin = time.monotonic()
-        other = next(others, None)
-        if other is None:
+        way = to_begin.pop(0) if to_begin else its
+        other = next(begun[way], None)
+        if other is None and way == its:
             break
+        if other is None:
+            continue
         least = least or _total_ps(best, device)
         options.on_stage(f"{best.stage.name}: {least / 1e6:,.1f} us; try another order")
         made = _made(*other, device, None, keep_weights)
         total = _total_ps(made, device)
-        best, least = (made, total) if total < least else (best, least)
+        best, its, least = (made, way, total) if total < least else (best, its, least)
         seconds = max(seconds, time.monotonic() - begin)
-    return best
+    return best, its
 
 
 def _made(stage: Stage, room: Room, device: Device, options: BuildOptions | None, keep_weights: bool) -> Made:

@@ -1,6 +1,6 @@
 """compile_stage: the list of steps from the kernels of one core to its NEFF."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tvm_neuron.codegen.choose import HOLD_BACK, choose
 from tvm_neuron.codegen.emit.builder import Builder
@@ -16,6 +16,7 @@ from tvm_neuron.codegen.sync import synchronise
 from tvm_neuron.codegen.tiles.run_in_tiles import tile_stage, with_less_for_weights
 from tvm_neuron.codegen.tiles.tries import tries
 from tvm_neuron.codegen.work import kernel_macs
+from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
 from tvm_neuron.neff import Neff
 from tvm_neuron.program import Program
@@ -36,17 +37,18 @@ STEPS = (OVERLAP, ARRIVING, ORDERS, HOLD_BACK)
 """What becomes of the kernels of a core; between, tiles and places in memory are chosen, which all programs need."""
 
 
-def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weights: bool) -> Neff:
-    """The NEFF of one core.
+def compile_stage(ways: Sequence[Stage], device: Device, options: BuildOptions, keep_weights: bool) -> Neff:
+    """The NEFF of one core, which runs the quickest of some stages that do the same.
 
     Raises:
         CompileError: an operator needs more on-chip memory than there is.
         ProgramError: the compiler made a program that breaks a rule or races with itself (a defect of ours).
     """
-    macs = kernel_macs(stage.kernels, stage.asked_macs)
-    least = least_ps(stage.kernels, macs, device)
-    options.on_stage(f"{stage.name}: place tensors")
-    made = choose(_placed(stage, device, options, keep_weights), device, options, keep_weights)
+    options.on_stage(f"{ways[0].name}: place tensors")
+    first, *others = (_placed(stage, device, options, keep_weights) for stage in ways)
+    made, way = choose([first, *map(_if_it_fits, others)], device, options, keep_weights)
+    macs = kernel_macs(ways[way].kernels, ways[way].asked_macs)
+    least = least_ps(ways[way].kernels, macs, device)
     stage, room, emitted, program = made.stage, made.room, made.emitted, made.program
     if options.static_weights:
         check_all_stay(room, stage, device, options.pipeline_cores)
@@ -71,6 +73,13 @@ def compile_stage(stage: Stage, device: Device, options: BuildOptions, keep_weig
         repeats=emitted.builder.repeats,
         memory=_memory_report(program, room, emitted.builder, device),
     )
+
+
+def _if_it_fits(candidates: Iterator[tuple[Stage, Room]]) -> Iterator[tuple[Stage, Room]]:
+    try:
+        yield from candidates
+    except CompileError:  # another way does
+        return
 
 
 def _placed(

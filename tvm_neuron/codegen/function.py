@@ -17,7 +17,7 @@ from tvm_neuron.codegen.options import LEVELS, BuildOptions
 from tvm_neuron.codegen.pipeline.cut import cut
 from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.codegen.search import Make, quickest, total_ps
-from tvm_neuron.codegen.simplify import make_kernels
+from tvm_neuron.codegen.simplify import kernels_by_layout
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.work import asked_macs
 from tvm_neuron.hw import Device
@@ -43,7 +43,7 @@ def compile_function(func: relax.Function, name: str, device: Device, options: B
     """
 
     def make(options: BuildOptions) -> Pipeline:
-        return _by_either_layout(func, name, device, options)
+        return compile_pipeline(legalise(func), name, device, options)
 
     is_searched = options.optlevel == max(LEVELS)
     pipeline = _searched(make, func, name, device, options) if is_searched else make(options)
@@ -60,25 +60,12 @@ def _searched(make: Make, func: relax.Function, name: str, device: Device, optio
     return found
 
 
-def _by_either_layout(func: relax.Function, name: str, device: Device, options: BuildOptions) -> Pipeline:
-    """The quicker by the clock of the layouts block by block and by price; but for the lowest level, which has one."""
-    usual = _whole(legalise(func), name, device, options, compares_layouts=False)
-    if options.optlevel == min(LEVELS):
-        return _programs(usual, device, options)
-    by_price = _whole(legalise(func), name, device, options)
-    if _dims(by_price) == _dims(usual):
-        return _programs(usual, device, options)
-    return min((_programs(stage, device, options) for stage in (usual, by_price)), key=total_ps)
-
-
-def _dims(stage: Stage) -> list[tuple[str, tuple[int, ...], int]]:
-    """How the tensors of a stage lie."""
-    return [(tensor.name, tensor.shape, dim) for tensor, dim in stage.partition_of.items()]
-
-
 def compile_pipeline(graph: Graph, name: str, device: Device, options: BuildOptions) -> Pipeline:
     """A graph of blocks as the programs of as many cores as the options ask for."""
-    return _programs(_whole(graph, name, device, options), device, options)
+    ways = _whole(graph, name, device, options)
+    if options.pipeline_cores == 1:
+        return Pipeline.of(compile_stage(ways, device, options, options.static_weights))
+    return min((cut(stage, device, options) for stage in ways), key=total_ps)
 
 
 def compile_graph(graph: Graph, name: str, device: Device, options: BuildOptions) -> Neff:
@@ -86,29 +73,25 @@ def compile_graph(graph: Graph, name: str, device: Device, options: BuildOptions
     return compile_stage(_whole(graph, name, device, options), device, options, options.static_weights)
 
 
-def _programs(stage: Stage, device: Device, options: BuildOptions) -> Pipeline:
-    if options.pipeline_cores == 1:
-        return Pipeline.of(compile_stage(stage, device, options, options.static_weights))
-    return cut(stage, device, options)
-
-
-def _whole(graph: Graph, name: str, device: Device, options: BuildOptions, compares_layouts: bool = True) -> Stage:
-    """All kernels of a graph."""
+def _whole(graph: Graph, name: str, device: Device, options: BuildOptions) -> list[Stage]:
+    """All kernels of a graph, in each layout that may be the quickest."""
     # As the model has them; on the device a number is a tensor of one element, and 64-bit integers have 32 bits.
     inputs = {t: TensorInfo(t.name, t.shape, t.dtype) for t in graph.inputs}
     outputs = {t: TensorInfo(t.name, t.shape, t.dtype) for t in graph.outputs}
     options.on_stage(f"{name}: schedule")
     rules = _rules(options.fast_relayout)
     asked = asked_macs(graph)
-    is_quick = options.optlevel == min(LEVELS) or not compares_layouts
-    kernels, partition_of = make_kernels(graph, rules, device, options.precisions, options.tuning, is_quick)
-    if not options.saturate_infinity:  # which limits what is multiplied, and so is not to be put off
-        kernels = scale_weights(kernels, partition_of, options.precisions, device)
-    dtypes = choose_dtypes(kernels, options.precisions)
-    if options.saturate_infinity:
-        kernels = saturate(kernels, partition_of, dtypes)
-    stage = Stage(name, kernels, partition_of, dtypes, inputs, outputs, options.tuning, asked_macs=asked)
-    return cut_to_fit(stage, device)
+    is_quick = options.optlevel == min(LEVELS)
+    found = []
+    for kernels, partition_of in kernels_by_layout(graph, rules, device, options.precisions, options.tuning, is_quick):
+        if not options.saturate_infinity:  # which limits what is multiplied, and so is not to be put off
+            kernels = scale_weights(kernels, partition_of, options.precisions, device)
+        dtypes = choose_dtypes(kernels, options.precisions)
+        if options.saturate_infinity:
+            kernels = saturate(kernels, partition_of, dtypes)
+        stage = Stage(name, kernels, partition_of, dtypes, inputs, outputs, options.tuning, asked_macs=asked)
+        found.append(cut_to_fit(stage, device))
+    return found
 
 
 def can_schedule(

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from tvm_neuron.codegen.kernels.affine import fold_scale
 from tvm_neuron.codegen.kernels.bounce import bounce_through_dram
@@ -66,6 +65,7 @@ class _Work:
     precisions: Precisions
     ring: int  # bytes of each partition for weights on their way
     is_quick: bool = False  # no layouts are compared
+    layouts: list[Mapping[Tensor, int]] = field(default_factory=lambda: [{}])  # ways in which tensors may lie
     dims: Mapping[Tensor, int] = field(default_factory=dict)  # of tensors for which it was chosen beforehand
     partition_of: dict[Tensor, int] = field(default_factory=dict)
     kernels: list[Kernel] = field(default_factory=list)
@@ -91,9 +91,24 @@ def make_kernels(
     Raises:
         CompileError: no rule takes a block, or the PE array does not take the precision.
     """
+    return kernels_by_layout(graph, rules, device, precisions, tuning, is_quick)[-1]
+
+
+def kernels_by_layout(
+    graph: Graph,
+    rules: Sequence[Rule],
+    device: Device,
+    precisions: Precisions,
+    tuning: Tuning,
+    is_quick: bool,
+) -> list[tuple[list[Kernel], dict[Tensor, int]]]:
+    """As `make_kernels`, with tensors laid out block by block and, where its price is clearly less, another way."""
     work = _Work(graph, rules, device, precisions, tuning.weights_bytes(device), is_quick)
-    _run(work, STEPS)
-    return work.kernels, work.partition_of
+    _run(work, STEPS[:_LAYOUTS])
+    ways = [replace(work, graph=_copied(work.graph), dims=dims) for dims in work.layouts]
+    for way in ways:
+        _run(way, STEPS[_LAYOUTS:])
+    return [(way.kernels, way.partition_of) for way in ways]
 
 
 def _run(work: _Work, steps: Iterable[Step[_Work]]) -> None:
@@ -131,17 +146,18 @@ def _choose_dims(w: _Work) -> None:
     if w.is_quick:
         return
     usual, *others = layouts(w.graph, w.rules, w.device)
-    price = partial(_price, w)
-    found = min(others, key=price, default=usual)
-    w.dims = found if found is not usual and price(found) < _CLEARLY * price(usual) else usual
+    w.layouts = [usual, *(dims for dims in others if _price(w, dims) < _CLEARLY * _price(w, usual))]
 
 
 def _price(w: _Work, dims: Mapping[Tensor, int]) -> int:
     """Picoseconds of the kernels with their arithmetic joined, where the graph's tensors lie so."""
-    trial = replace(w, graph=Graph(w.graph.inputs, w.graph.outputs, w.graph.blocks), dims=dims)
-    names = [step.name for step in STEPS]
-    _run(trial, STEPS[names.index("lay_out") : names.index("move_tables")])
+    trial = replace(w, graph=_copied(w.graph), dims=dims)
+    _run(trial, STEPS[_LAYOUTS : _place_of("move_tables")])
     return sum(kernel_ps(kernel, trial.partition_of, w.device) for kernel in trial.kernels)
+
+
+def _copied(graph: Graph) -> Graph:
+    return Graph(graph.inputs, graph.outputs, graph.blocks)
 
 
 def _lay_out(w: _Work) -> None:
@@ -233,3 +249,10 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("fill_first", "no more fills", _kernels(fill_first)),
 )
 """What becomes of a subgraph until it is kernels, in order; then comes `compile_stage`."""
+
+
+def _place_of(name: str) -> int:
+    return [step.name for step in STEPS].index(name)
+
+
+_LAYOUTS = _place_of("lay_out")  # from here on, there may be several ways

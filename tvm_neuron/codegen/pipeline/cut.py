@@ -41,7 +41,7 @@ def cut(whole: Stage, device: Device, options: BuildOptions) -> Pipeline:
     found = places(whole.kernels)
     cores = min(options.pipeline_cores, len(found) + 1)
     cuts, replicas = _Search(whole, device, options, instance, found).best(cores)
-    made = tuple(compile_stage(stage, device, options, keep_weights=True) for stage in stages(whole, cuts))
+    made = tuple(compile_stage([stage], device, options, keep_weights=True) for stage in stages(whole, cuts))
     return Pipeline(whole.name, tuple(whole.inputs.values()), tuple(whole.outputs.values()), made, replicas)
 
 
