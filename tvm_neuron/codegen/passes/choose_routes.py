@@ -1,14 +1,17 @@
 """choose_routes: a move across partitions goes straight, or by way of another layout, whichever takes less time.
 
 A detector's boxes have their columns on the partitions, and the four numbers of each anchor lie together in the output:
-a descriptor for each position, unless rows lie on the partitions and columns beside each other.
+a descriptor for each position, unless rows lie on the partitions and columns beside each other. So it is with an
+output that the core computes: a classifier's, each score of which would be stored by itself, becomes a row first.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tvm_neuron.codegen.passes.canonical import canonical
-from tvm_neuron.codegen.passes.move_cost import pricer
+from tvm_neuron.codegen.passes.copies import replace_tensors
+from tvm_neuron.codegen.passes.move_cost import pricer, staged_ps
 from tvm_neuron.codegen.passes.moves import moved_load
 from tvm_neuron.schedule.expr import Axis, Index, Load
 from tvm_neuron.schedule.graph import Block, Graph
@@ -30,6 +33,8 @@ def choose_routes(graph: Graph, partition_of: dict[Tensor, int], rules: Sequence
         if load is not None and load.tensor.kind in ("temp", "output") and not to_come[load.tensor]:
             graph.replace(block, *routes.best(block, load))
         to_come[block.output] -= 1
+    for output in graph.outputs:
+        routes.store(graph, output)
     for copy in set(routes.copies.values()) - routes.made:
         del partition_of[copy]
 
@@ -46,6 +51,28 @@ class _Routes:
         *copying, last = min(self._every(block, load), key=lambda route: sum(map(self.move_ps, route)))
         self.made.update(move.output for move in copying)
         return [*copying, last]
+
+    def store(self, graph: Graph, output: Tensor) -> None:
+        """Has the core compute a copy of an output, which then is stored with another dimension on the partitions."""
+        writers = graph.writers(output)
+        if len(writers) != 1 or apply_rules(writers[0], self.rules, self.context).by_dma:
+            return
+        here, least = self.partition_of[output], staged_ps(output, self.partition_of, self.context.device)
+        copy, best = Tensor(f"{output.name}.by{here}", output.shape, output.dtype), here
+        self.partition_of[copy] = here
+        move = _whole_move(writers[0], copy, output)
+        for dim in range(len(output.shape)):
+            self.partition_of[output] = dim
+            kernel = apply_rules(move, self.rules, self.context)
+            if isinstance(kernel.root, Transposition) and self.move_ps(move) < least:
+                best, least = dim, self.move_ps(move)
+        self.partition_of[output] = best
+        if best == here:
+            del self.partition_of[copy]
+            return
+        for reader in graph.readers(output):
+            graph.replace(reader, replace_tensors(reader, {output: copy}))
+        graph.replace(writers[0], replace(writers[0], output=copy), move)
 
     def _every(self, block: Block, load: Load) -> Iterator[list[Block]]:
         """The move as it is, then from each copy, which is made first unless an earlier move has it already."""

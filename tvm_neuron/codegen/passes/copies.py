@@ -1,5 +1,6 @@
 """Copies: tensors laid out once more, for readers that need another dimension, or more of it, on the partitions."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tvm_neuron.codegen.passes.canonical import canonical
@@ -90,13 +91,7 @@ class Copies:
 
     def read_temporaries(self, block: Block) -> Block:
         """The block reading temporaries in the place of outputs."""
-
-        def leaf(part: Num | Index | Load) -> Expr:
-            if not isinstance(part, Load) or part.tensor not in self.temporaries:
-                return part
-            return Load(self.temporaries[part.tensor], part.indices)
-
-        return block.with_expr(rewrite(block.expr, leaf))
+        return replace_tensors(block, self.temporaries)
 
     def _append(
         self, reader: Block, copy: Tensor, dim: int, tensor: Tensor,
@@ -111,6 +106,15 @@ class Copies:
 
 def _axes(shape: tuple[int, ...]) -> tuple[Axis, ...]:
     return tuple(Axis(f"c{d}", extent) for d, extent in enumerate(shape))
+
+
+def replace_tensors(block: Block, by: Mapping[Tensor, Tensor]) -> Block:
+    """The block reading other tensors of the same shapes."""
+
+    def leaf(part: Num | Index | Load) -> Expr:
+        return Load(by[part.tensor], part.indices) if isinstance(part, Load) and part.tensor in by else part
+
+    return block.with_expr(rewrite(block.expr, leaf))
 
 
 def replace_load(block: Block, load: Load, by: Load) -> Block:
