@@ -39,6 +39,22 @@ def test_the_quickest_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen(monkeypatch, BuildOptions(), ("first", "slow"))[0] == "first"
 
 
+def test_only_the_way_that_begins_best_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = {"block by block": 900, "by price": 800, "best": 500, "better": 700}
+    timed: list[str] = []
+
+    def total_ps(made: module.Made, _device: object) -> int:
+        timed.append(made.stage.name)
+        return costs[made.stage.name]
+
+    monkeypatch.setattr(module, "_total_ps", total_ps)
+    names = (("block by block", "best"), (), ("by price", "better"))
+    ways = [[(replace(STAGE, name=name), ROOM) for name in each] for each in names]
+    made, way = choose(ways, DEVICE, BuildOptions(), keep_weights=False)
+    assert (made.stage.name, way) == ("better", 2)
+    assert timed == ["block by block", "by price", "better"]
+
+
 def test_what_is_alone_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen(monkeypatch, BuildOptions(), ("slow",)) == ("slow", [])
 

@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests.codegen.graphs import graph_of
+from tests.codegen.on_core import check
 from tests.onnx_models import make_model
 from tests.stages.networks import compile_model, run
 from tvm_neuron.codegen.simplify import make_kernels
@@ -99,3 +100,51 @@ def test_rows_are_stored_whole() -> None:
         if isinstance(node, DmaCopy) and isinstance(node.target, DramTile) and node.target.tensor in names
     ]
     assert [node.target.dims for node in stores] == [((40 * 12, 40), (1, 40 * 12)), ((20 * 12, 20), (1, 20 * 12))]
+
+
+def _scores(columns: int) -> onnx.ModelProto:
+    """A classifier's last layer, without a softmax; its result is read once more."""
+    rng = np.random.default_rng(columns)
+    weights = {"w": (rng.standard_normal((64, columns)) / 8).astype(np.float32)}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["scores"]),
+        helper.make_node("Tanh", ["scores"], ["y"]),
+        helper.make_node("Exp", ["y"], ["z"]),
+    ]
+    return make_model(nodes, {"x": (1, 64)}, ["y", "z"], weights)
+
+
+@pytest.mark.parametrize(("chip", "columns"), [("inf1", 1000), ("inf2", 1000), ("inf2", 130)])
+def test_scores_are_stored_as_a_row(chip: str, columns: int) -> None:
+    model = _scores(columns)
+    graph = graph_of(model)
+    kernels, partition_of = make_kernels(graph, load_rules(), load_device(chip))
+    assert [partition_of[output] for output in graph.outputs] == [0, 0]
+    assert all(isinstance(k.root, Transposition) for k in kernels if k.out in graph.outputs)
+    x = np.random.default_rng(1).standard_normal((1, 64)).astype(np.float32)
+    check(model, {"x": x}, chip, "all")
+
+
+def test_scores_stay_on_the_partitions_where_their_pieces_take_less_time() -> None:
+    graph = graph_of(_scores(1000))
+    quick = replace(INF1, dma_descriptor_ns=1)
+    kernels, partition_of = make_kernels(graph, load_rules(), quick)
+    assert [partition_of[output] for output in graph.outputs] == [1, 1]
+    assert not any(isinstance(k.root, Transposition) for k in kernels if k.out in graph.outputs)
+
+
+def test_heads_of_one_token_are_split_without_dram() -> None:
+    """Its row is as good a way for them as a dimension of several elements."""
+    rng = np.random.default_rng(2)
+    weights = {"w": rng.standard_normal((64, 256)).astype(np.float32) / 8, "to": np.array([1, 1, 4, 64])}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["q"]),
+        helper.make_node("Reshape", ["q", "to"], ["r"]),
+        helper.make_node("Transpose", ["r"], ["t"], perm=[0, 2, 1, 3]),
+        helper.make_node("Softmax", ["t"], ["y"], axis=3),
+    ]
+    model = make_model(nodes, {"x": (1, 1, 64)}, ["y"], weights)
+    kernels, _ = make_kernels(graph_of(model), load_rules(), load_device("inf2"))
+    assert not any(kernel.out.kind == "scratch" for kernel in kernels)
+    x = np.random.default_rng(3).standard_normal((1, 1, 64)).astype(np.float32)
+    check(model, {"x": x}, "inf2", "all")
