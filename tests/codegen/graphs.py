@@ -18,10 +18,10 @@ from tvm_neuron.schedule.graph import Graph
 SMALL = (1, 3, 4, 8, 10, 20)
 
 
-def graph_of(model: onnx.ModelProto) -> Graph:
+def graph_of(model: onnx.ModelProto, chip: str = "inf1") -> Graph:
     """The blocks of a model that all runs on the NeuronCore."""
     mod, params = relay.frontend.from_onnx(model)
-    parts = partition(normalize(mod, params), byoc.scheduler(BuildOptions(), {}))
+    parts = partition(normalize(mod, params), byoc.scheduler(BuildOptions(device=f"neuron/{chip}"), {}))
     return legalise(parts.mod["neuron_0"])
 
 

@@ -6,10 +6,15 @@ import pytest
 from onnx import helper
 
 import tvm_neuron
+from tests.codegen.graphs import graph_of
 from tests.codegen.on_core import check
 from tests.onnx_models import make_model
 from tvm_neuron import relay
+from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.errors import PositionError
+from tvm_neuron.hw import load_device
+from tvm_neuron.schedule.kernel import Gather, Transposition
+from tvm_neuron.schedule.rule import load_rules
 
 DEPTH, WIDTH = 40, 24
 
@@ -35,13 +40,20 @@ def test_each_token_is_multiplied_by_the_matrix_that_it_names(tokens: int, exper
 
 @pytest.mark.parametrize(("tokens", "times"), [(64, 1), (2, 2)])
 def test_matrices_come_once_or_only_those_that_are_chosen(tokens: int, times: int) -> None:
-    """Those that are chosen go from DRAM to DRAM before the product reads them."""
     mod, params = relay.frontend.from_onnx(_mixture(tokens, 8))
     report = tvm_neuron.report(relay.build(mod, target="neuron/inf2", params=params))
     one = DEPTH * WIDTH * 2
     most = 8 * one if times == 1 else 3 * tokens * one
     others = tokens * (DEPTH + WIDTH + 8) * 4
     assert report.dram_bytes <= most + 2 * others
+
+
+def test_chosen_matrices_come_with_what_is_summed_on_the_partitions() -> None:
+    """The PE array need not turn them: their rows lie so in DRAM, since they are constants."""
+    kernels, partition_of = make_kernels(graph_of(_mixture(2, 8), "inf2"), load_rules(), load_device("inf2"))
+    (own,) = (kernel.out for kernel in kernels if isinstance(kernel.root, Gather))
+    assert own.shape[partition_of[own]] == DEPTH
+    assert not any(isinstance(kernel.root, Transposition) and own in kernel.sources() for kernel in kernels)
 
 
 @pytest.mark.parametrize(("wrong", "counted"), [(5, 5), (-6, -1)])

@@ -50,8 +50,11 @@ def _in_dram(emitter: Emitter, kernel: Kernel, root: Gather) -> InDram:
     """Where the data lie; floats known at compile time in the dtype of the result, so that no more bytes are moved."""
     data, dtype = root.data.tensor, emitter.plan.dtypes[kernel.out]
     if data.value is not None and dtype in ("float32", *MATMUL_DTYPES):
-        index = emitter.builder.add_weight(data.name, data.value.astype(DTYPES[dtype]), dtype)
-        return InDram(index, dtype, dram_strides(data.shape, range(len(data.shape))))
+        # Rows along the partitions, each in one piece, behind the dimensions in which positions choose.
+        channels = {d for d, part in enumerate(root.data.maps) if kernel.channel in part.terms}
+        order = sorted(range(len(data.shape)), key=lambda d: (d > root.dims[-1], d not in channels, d))
+        index = emitter.builder.add_weight(data.name, data.value.astype(DTYPES[dtype]).transpose(order), dtype)
+        return InDram(index, dtype, dram_strides(data.shape, order))
     found = emitter.storage(data)
     assert isinstance(found, InDram)  # see `separate_gathers`
     return found

@@ -14,7 +14,7 @@ from tvm_neuron.codegen.passes.product_layout import (
     input_dim,
     summed_axis,
 )
-from tvm_neuron.schedule.expr import Apply, Axis, Index, Load, Num, loads
+from tvm_neuron.schedule.expr import Apply, Axis, Index, Load, Num, axes_of, loads
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
@@ -140,7 +140,8 @@ class _Layout:
         """The partition dimension of what the block writes."""
         out_maps = linear_indices(block.index) or ()
         if chosen := gathered(block):
-            return self._along_positions(chosen, out_maps)
+            summed = self._summed_dim(block, chosen, out_maps)
+            return self._along_positions(chosen, out_maps) if summed is None else summed
         if any(_is_at(block.output, reader) for reader in self.graph.readers(block.output)):
             return max(range(len(block.output.shape)), key=lambda d: block.output.shape[d])
         if product_factors(block):
@@ -162,10 +163,29 @@ class _Layout:
         axes = self._partition_axes(chosen.positions) or set()
         return next((d for d, m in enumerate(out_maps) if axes & set(m.terms) or (not axes and not m.terms)), 0)
 
+    def _summed_dim(self, block: Block, chosen: Gathered, out_maps: tuple[Linear, ...]) -> int | None:
+        """The dimension of matrices chosen among constants that a product sums: in DRAM their rows lie along that."""
+        data_maps, chosen_by = linear_indices(chosen.data.indices) or (), set(axes_of(chosen.positions))
+        rows = [axis for m in data_maps for axis in m.terms if axis.extent > 1]
+        if chosen.data.tensor.value is None or len(rows) < 2 or chosen_by & set(rows):
+            return None
+        alone = [d for d, m in enumerate(out_maps) if len(m.terms) == 1 and m in data_maps]
+        for reader in self.graph.readers(block.output):
+            for load in product_factors(reader) or ():
+                dims = depth_dims(load, summed_axis(reader)) if load.tensor is block.output else []
+                if found := [d for d in dims if d in alone]:
+                    return found[0]
+        return None
+
     def _match_operands(self, block: Block) -> Block:
         """An elementwise block with every operand laid out as its output is; a plain move needs nothing of it."""
         out_maps = linear_indices(block.index)
-        is_move = (isinstance(block.expr, Load) and not block.combine) or gathered(block)
+        chosen = gathered(block)
+        if chosen and out_maps:
+            here = set(out_maps[self.partition_of[block.output]].terms)
+            is_summed = len(here) == 1 and not here & set(axes_of(chosen.positions))
+            return self.copies.spread(block, chosen.positions, next(iter(here))) if is_summed else block
+        is_move = isinstance(block.expr, Load) and not block.combine
         if is_move or is_constant_contraction(block) or product_factors(block) or not out_maps:
             return block
         here = set(out_maps[self.partition_of[block.output]].terms)
