@@ -23,13 +23,13 @@ class MovementRule:
         out_maps = linear_indices(block.index)
         if block.combine or out_maps is None:
             return Refusal("it computes, and a DMA only moves")
-        source = block.expr if isinstance(block.expr, Load) else constant_load(block)
+        here = out_maps[context.partition_of[block.output]]
+        source = block.expr if isinstance(block.expr, Load) else constant_load(block, here.terms)
         if source is None:
             return Refusal("it computes, and a DMA only moves")
         maps = linear_indices(source.indices)
         if maps is None:
             return Refusal("it gathers from positions that depend on data")
-        here = out_maps[context.partition_of[block.output]]
         if block.output.kind == "output" and source.tensor.kind == "temp" and source.tensor.value is None and maps:
             here = maps[context.partition_of[source.tensor]]  # how an output would lie in SBUF is of no matter to DMA
         in_order = [axis for axis, step in here.terms.items() if step == 1 and not _is_read_backward(axis, maps)]

@@ -1,13 +1,13 @@
 """roles: what a block is (contraction, reduction, map, fill, move) and which axes play which part in it."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from tvm_neuron.schedule.evaluate import evaluate
-from tvm_neuron.schedule.expr import GATHER, Apply, Expr, Index, Load, Num, axes_of
+from tvm_neuron.schedule.expr import GATHER, Apply, Axis, Expr, Index, Load, Num, axes_of
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -91,11 +91,18 @@ def gathered(block: Block) -> Gathered | None:
     return None
 
 
-def constant_load(block: Block) -> Load | None:
-    """What a block of constants stores, as one table over the axes along which it changes; None for any other block."""
+def constant_load(block: Block, across: Collection[Axis]) -> Load | None:
+    """What a block of constants stores, as one table over the axes along which it changes; None for any other block.
+
+    And over the longest one that is not among those `across` the partitions, and those within it: a row is moved in
+    one piece.
+    """
     if any(load.tensor.value is None for load in block.loads()):
         return None
-    axes = tuple(axis for axis in block.spatial if axis in set(axes_of(block.expr))) or block.spatial[-1:]
+    within = [axis for axis in block.spatial if axis not in across] or block.spatial
+    longest = max(range(len(within)), key=lambda place: within[place].extent, default=0)
+    kept = {*axes_of(block.expr), *within[longest:]}
+    axes = tuple(axis for axis in block.spatial if axis in kept)
     values = np.broadcast_to(evaluate(block.expr, axes), [axis.extent for axis in axes])
     table = Tensor(f"{block.output.name}.table", values.shape, block.output.dtype, value=np.ascontiguousarray(values))
     return Load(table, tuple(Index(axis) for axis in axes))
