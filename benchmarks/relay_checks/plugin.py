@@ -215,7 +215,7 @@ def _result(report: pytest.TestReport, error: BaseException | None) -> str:
     if isinstance(error, AssertionError) and any(word in str(error) for word in ("Not equal to", "Mismatch", "shapes")):
         return "wrong"
     is_ours = isinstance(error, NeuronError) and type(error).__name__ != "InternalError"
-    return "refused" if is_ours or "tvm_neuron.relay" in str(error) else "failed"
+    return "refused" if is_ours or "tvm_neuron.relay" in str(error) or "; instead: " in str(error) else "failed"
 
 
 def _reason(error: BaseException | None) -> str:

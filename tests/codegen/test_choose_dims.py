@@ -10,8 +10,10 @@ from onnx import helper
 from tests.codegen.graphs import graph_of
 from tests.codegen.on_core import check
 from tests.onnx_models import make_model
+from tvm_neuron.codegen.kernels.fuse import MOST_VALUES, computed
 from tvm_neuron.codegen.passes.choose_dims import choose_dims
 from tvm_neuron.codegen.passes.layout import own_dims
+from tvm_neuron.codegen.passes.merge import merged
 from tvm_neuron.codegen.passes.moves import read_through
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.hw import load_device
@@ -86,3 +88,10 @@ def test_values_are_right_however_they_lie(chip: str, heads: int, tokens: int, s
     model = _turned(heads, tokens, size, axis)
     x = np.random.default_rng(1).standard_normal((1, tokens, 48)).astype(np.float32)
     check(model, {"x": x}, chip, "all", roundings=16)
+
+
+def test_what_is_merged_stays_as_small_as_what_is_fused() -> None:
+    nodes = [helper.make_node("Mul", [f"y{n}", f"y{n}"], [f"y{n + 1}"]) for n in range(40)]  # 2**40 products as one
+    graph, _ = merged(graph_of(make_model(nodes, {"y0": [4, 8]}, ["y40"])))
+    assert 1 < len(graph.blocks) < 40
+    assert max(len(computed(block.expr)) for block in graph.blocks) <= MOST_VALUES

@@ -50,11 +50,16 @@ def test_types_are_found_also_of_symbolic_dimensions() -> None:
         _ = relay.exp(x).checked_type
 
 
+def in_pairs(x: relay.Expr) -> relay.Expr:
+    return relay.layout_transform(x, "NCHW", "NCHW2c")
+
+
 @pytest.mark.parametrize(
     ("make", "wanted"),
     [
         (lambda x, w: relay.nn.conv2d(x, w, channels=8, kernel_size=(3, 5)), (8, 4, 3, 5)),
         (lambda x, w: relay.nn.conv2d(x, w, channels=8, kernel_size=3, groups=2), (8, 2, 3, 3)),
+        (lambda x, w: relay.nn.conv2d(in_pairs(x), w, 1, 0, 1, 1, 8, 3, "NCHW2c", "OIHW2i4o"), (2, 2, 3, 3, 2, 4)),
         (lambda x, w: relay.nn.conv2d_transpose(x, w, channels=8, kernel_size=(3, 5)), (4, 8, 3, 5)),
         (lambda x, w: relay.nn.dense(relay.nn.batch_flatten(x), w, units=7), (7, 4 * 9 * 9)),
         (lambda x, w: relay.nn.batch_norm(x, w, w, w, w)[0], (4,)),

@@ -35,6 +35,12 @@ def conv2d(data: NDArray, weight: NDArray, stride: int = 1, pad: int = 0, groups
     return np.concatenate(parts, 1)
 
 
+def in_blocks(data: NDArray) -> NDArray:
+    """NCHW as NCHW2c."""
+    batch, channels, height, width = data.shape
+    return data.reshape(batch, channels // 2, 2, height, width).transpose(0, 1, 3, 4, 2).copy()
+
+
 def pool(data: NDArray, size: int, reduce: Callable[..., NDArray]) -> NDArray:
     return reduce(sliding_window_view(data, (size, size), (2, 3)), axis=(-2, -1))
 
@@ -269,6 +275,12 @@ NETWORKS: list[Case] = [
         lambda x, w: relay.nn.conv2d(x, w, data_layout="NHWC", kernel_layout="HWIO"),
         lambda x, w: conv2d(x.transpose(0, 3, 1, 2), w.transpose(3, 2, 0, 1)).transpose(0, 2, 3, 1),
         [IMAGE.transpose(0, 2, 3, 1).copy(), WEIGHT.transpose(2, 3, 1, 0).copy()],
+    ),
+    (
+        "conv2d in blocks",
+        lambda x, w: relay.nn.conv2d(x, w, data_layout="NCHW2c", kernel_layout="OIHW2i3o"),
+        lambda x, w: in_blocks(conv2d(x.transpose(0, 1, 4, 2, 3).reshape(IMAGE.shape), WEIGHT)),
+        [in_blocks(IMAGE), WEIGHT.reshape(2, 3, 2, 2, 3, 3).transpose(0, 2, 4, 5, 3, 1).copy()],
     ),
     (
         "depthwise HWOI",

@@ -10,7 +10,7 @@ from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.uses import readers_of, writers_of
 
 _MOST_OPERANDS = 8  # of a joined kernel: each takes temporaries, for which all kernels share one scratch zone
-_MOST_VALUES = 10  # that a joined kernel computes: likewise; one operator may take more where the device has room
+MOST_VALUES = 10  # that a joined kernel computes: likewise; one operator may take more where the device has room
 
 
 def fuse(kernels: list[Kernel]) -> list[Kernel]:
@@ -70,14 +70,14 @@ def _join(first: Kernel, second: Kernel, tensor: Tensor) -> Kernel | None:
     joined = replace(first, origins=origins, out=second.out, out_maps=maps, expr=expr)
     if len({load.tensor for load in joined.operand_loads()}) > _MOST_OPERANDS:
         return None
-    return joined if len(_computed(joined.expr)) <= _MOST_VALUES else None
+    return joined if len(computed(joined.expr)) <= MOST_VALUES else None
 
 
-def _computed(expr: Expr) -> set[Expr]:
+def computed(expr: Expr) -> set[Expr]:
     """The different values on the way to the result that depend on data."""
     if not isinstance(expr, Apply) or not any(True for _ in loads(expr)):
         return set()
-    return {expr}.union(*map(_computed, expr.args))
+    return {expr}.union(*map(computed, expr.args))
 
 
 def _axis_map(first: Kernel, second: Kernel, load: Load) -> dict[Axis, Axis] | None:

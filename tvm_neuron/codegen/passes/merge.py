@@ -1,5 +1,6 @@
 """merged: a graph with arithmetic that has one reader as part of that, as it will be once it is fused."""
 
+from tvm_neuron.codegen.kernels.fuse import MOST_VALUES, computed
 from tvm_neuron.codegen.passes.moves import inverse, plain_axes
 from tvm_neuron.schedule.expr import Expr, Index, Load, Num, replace_axes, rewrite
 from tvm_neuron.schedule.graph import Block, Graph
@@ -18,9 +19,11 @@ def merged(graph: Graph) -> tuple[Graph, dict[Tensor, Tensor]]:
             continue
         (reader,), (writer,) = readers, writers
         if _is_arithmetic(writer) and _is_arithmetic(reader) and _is_read_in_place(writer, reader):
-            found.replace(writer)
-            found.replace(reader, _joined(writer, reader))
-            into[writer.output] = reader.output
+            joined = _joined(writer, reader)
+            if len(computed(joined.expr)) <= MOST_VALUES:
+                found.replace(writer)
+                found.replace(reader, joined)
+                into[writer.output] = reader.output
     return found, into
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from tvm_neuron.relay.ir.ty import TensorType
 from tvm_neuron.relay.op.declare import R, Tensor, Types, operator
-from tvm_neuron.relay.op.layouts import relayout
+from tvm_neuron.relay.op.layouts import blocked, joined_size, relayout
 
 _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 _CONV = {1: R.nn.conv1d, 2: R.nn.conv2d, 3: R.nn.conv3d}
@@ -33,7 +33,7 @@ def _weight(count: int, is_transpose: bool) -> Any:
         data = types[0]
         if data is None or attrs["channels"] is None or attrs["kernel_size"] is None:
             raise ValueError("the weight has no type, and channels and kernel_size don't say it")
-        inputs = int(data.shape[attrs["data_layout"].index("C")])
+        inputs = joined_size(data.shape, attrs["data_layout"], "C")
         layout, groups = attrs["kernel_layout"], attrs["groups"]
         sizes = dict(zip(_SPATIAL[count], listed(attrs["kernel_size"], count), strict=True))
         if is_transpose:
@@ -42,7 +42,7 @@ def _weight(count: int, is_transpose: bool) -> Any:
             sizes |= {"O": inputs, "I": attrs["channels"] // inputs}
         else:
             sizes |= {"O": attrs["channels"], "I": inputs // groups}
-        return {1: TensorType([sizes[letter] for letter in layout], data.dtype)}
+        return {1: TensorType(blocked(sizes, layout), data.dtype)}
 
     return fill
 

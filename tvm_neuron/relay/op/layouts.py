@@ -1,5 +1,6 @@
 """relayout: a tensor from one layout to another; layouts are strings such as `NCHW`, `HWIO`, `NCHW4c`."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tvm
@@ -14,7 +15,7 @@ def relayout(data: Any, source: str, target: str) -> Any:
     """
     if source == target:
         return data
-    before, after = _dimensions(source), _dimensions(target)
+    before, after = dimensions(source), dimensions(target)
     whole = [letter for letter in before if letter.isupper()]
     if len(before) != int(data.ty.ndim) or set(whole) != {letter for letter in after if letter.isupper()}:
         raise ValueError(f"a tensor of {data.ty.ndim} dimensions can't go from layout {source} to {target}")
@@ -50,7 +51,22 @@ def _cut(data: Any, sizes: dict[str, Any], after: dict[str, int], target: str) -
     return R.permute_dims(cut, [names.index(letter) for letter in after])
 
 
-def _dimensions(layout: str) -> dict[str, int]:
+def blocked(sizes: Mapping[str, Any], layout: str) -> list[Any]:
+    """The shape in `layout` of a tensor with these sizes along its whole dimensions."""
+    letters = dimensions(layout)
+    return [
+        block if letter.islower() else sizes[letter] // max(letters.get(letter.lower(), 1), 1)
+        for letter, block in letters.items()
+    ]
+
+
+def joined_size(shape: Sequence[Any], layout: str, letter: str) -> int:
+    """The size along a dimension, its blocks joined, of a tensor of this shape in `layout`."""
+    sizes = dict(zip(dimensions(layout), shape, strict=True))
+    return int(sizes[letter]) * int(sizes.get(letter.lower(), 1))
+
+
+def dimensions(layout: str) -> dict[str, int]:
     """The dimensions in order, each with the size that the layout itself gives it (0 for none)."""
     found: dict[str, int] = {}
     digits = ""
