@@ -50,6 +50,9 @@ PLACES: Mapping[str, Mapping[str, str]] = {
         _ANOTHER: "ext",
         "use relay.expr, relay.ty and relay.op": "base Id Op",
         "use relay.Call": "call",
+        "make the node anew, as relay.Call(op, args, attrs, span=span)": "CallWithFields FunctionWithFields "
+        "IfWithFields LetWithFields RefCreateWithFields RefReadWithFields RefWriteWithFields TupleGetItemWithFields "
+        "TupleWithFields VarWithFields",
         "use relay.vm.compile": "VMCompiler",
         "use call.attrs.NAME, or call.attrs.as_dict()": "attrs",
         "use reshape, which is a move of no data where it can be": "reshape_only",
@@ -124,7 +127,7 @@ PLACES: Mapping[str, Mapping[str, str]] = {
     },
     "relay.testing": {
         _TYPES: "Prelude count make_nat_expr make_nat_value nat",
-        _TRAINING: "check_grad gradient",
+        _TRAINING: "check_grad count_ops gradient",
         _STRATEGY: "temp_op_attr",
         _ANOTHER: "byoc",
         _LOOK: "py_converter run_as_python",
