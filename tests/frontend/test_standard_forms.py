@@ -50,6 +50,11 @@ def check(node: onnx.NodeProto, inputs: Arrays, constants: Arrays | None = None,
         np.testing.assert_allclose(actual, wanted, rtol=rtol, atol=rtol and rtol * np.abs(wanted).max())
 
 
+def test_a_part_without_elements() -> None:
+    x = np.random.default_rng(0).standard_normal((2, 3, 4, 8), np.float32)
+    check(helper.make_node("Split", ["x", "sizes"], ["y", "nothing"], axis=3), {"x": x}, {"sizes": np.array([8, 0])})
+
+
 @pytest.mark.parametrize("rank", [1, 2])
 @pytest.mark.parametrize("each_channel", [False, True])
 @pytest.mark.parametrize("has_bias", [False, True])

@@ -34,7 +34,8 @@ def choose_routes(graph: Graph, partition_of: dict[Tensor, int], rules: Sequence
             graph.replace(block, *routes.best(block, load))
         to_come[block.output] -= 1
     for output in graph.outputs:
-        routes.store(graph, output)
+        if output.elems:
+            routes.store(graph, output)
     for copy in set(routes.copies.values()) - routes.made:
         del partition_of[copy]
 
