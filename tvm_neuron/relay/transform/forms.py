@@ -8,7 +8,7 @@ import tvm
 from tvm.ir import GlobalVar
 
 from tvm_neuron.relay.ir.expr import Call, Constant, Function, If, Let, Op, Tuple, TupleGetItem, Var
-from tvm_neuron.relay.ir.functor import ExprMutator, Substitute, children, post_order
+from tvm_neuron.relay.ir.functor import ExprMutator, Substitute, children, post_order, rebuilt
 from tvm_neuron.relay.transform.passes import attribute, function_pass_of, is_external, module_pass
 
 
@@ -54,13 +54,8 @@ def _outside(node: Any) -> list[Any]:
 
 def _in_normal_form(node: Any, values: dict[Any, Any]) -> Any:
     match node:
-        case Call():
-            op = node.op if isinstance(node.op, Op) else values[node.op]
-            return Call(op, [values[arg] for arg in node.args], node.attrs, node.type_args, node.span)
-        case Tuple():
-            return Tuple([values[field] for field in node.fields], node.span)
-        case TupleGetItem():
-            return TupleGetItem(values[node.tuple_value], node.index, node.span)
+        case Call() | Tuple() | TupleGetItem():
+            return rebuilt(node, values)
         case If():
             yes, no = (_bound_by_lets(branch) for branch in (node.true_branch, node.false_branch))
             return If(values[node.cond], yes, no, node.span)
