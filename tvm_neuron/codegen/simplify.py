@@ -38,6 +38,7 @@ from tvm_neuron.codegen.passes.moves import read_through, write_moves_through, w
 from tvm_neuron.codegen.passes.multiply_all import multiply_all
 from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.passes.pieces import cut_pieces
+from tvm_neuron.codegen.passes.reduce_once import reduce_once
 from tvm_neuron.codegen.passes.reductions import split_reductions
 from tvm_neuron.codegen.passes.row_values import subtract_as_add
 from tvm_neuron.codegen.passes.separate_parts import separate_parts
@@ -207,6 +208,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("cut_pieces", "all that follow read plain regions", _graph(cut_pieces), True),
     Step("canonical", "all that follow read sums of axes", _graph(_canonical), True),
     Step("enumerate_indices", "what is no sum of axes even so", _graph(enumerate_indices), True),
+    Step("reduce_once", "what is the same reads the same", _graph(reduce_once)),
     Step("split_reductions", "no rule takes arithmetic under a sum", _graph(split_reductions), True),
     Step("subtract_as_add", "while one block makes what is subtracted", _graph(subtract_as_add)),
     Step("write_products_through", "before the moves are read through", _graph(write_products_through)),
