@@ -11,9 +11,9 @@ from tvm_neuron.isa import TensorReduce
 
 
 def pooled(kind: str, size: tuple[int, int], channels: int = 160, batch: int = 1) -> onnx.ModelProto:
-    nodes = [helper.make_node("Sigmoid", ["x"], ["s"]), helper.make_node(kind, ["s"], ["p"])]
+    nodes = [helper.make_node("Add", ["x", "z"], ["s"]), helper.make_node(kind, ["s"], ["p"])]
     nodes.append(helper.make_node("Mul", ["s", "p"], ["y"]))
-    return make_model(nodes, {"x": (batch, channels, *size)}, ["y"], {})
+    return make_model(nodes, dict.fromkeys("xz", (batch, channels, *size)), ["y"], {})
 
 
 @pytest.mark.parametrize("chip", ["inf1", "inf2"])
