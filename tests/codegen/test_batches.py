@@ -8,6 +8,7 @@ from onnx import helper
 
 from tests.codegen.graphs import graph_of
 from tests.codegen.interpreter import run_graph
+from tests.codegen.on_core import check
 from tests.onnx_models import make_model
 from tvm_neuron.codegen.passes.batches import ITEM, SHARE, split_batches
 from tvm_neuron.codegen.passes.canonical import canonical
@@ -57,3 +58,31 @@ def test_what_fits_stays() -> None:
     count = len(graph.blocks)
     split_batches(graph, load_device("inf1"))
     assert len(graph.blocks) == count
+
+
+@pytest.mark.parametrize(("heads", "rows"), [(1, 300), (2, 257)])
+def test_rows_of_one_head(heads: int, rows: int) -> None:
+    """Where not even the scores of one head and what becomes of them fit: some rows of these after others."""
+    graph = attention(1, heads, rows)
+    random = np.random.default_rng(1)
+    inputs = {tensor.name: random.standard_normal(tensor.shape) for tensor in graph.inputs}
+    (output,) = graph.outputs
+    before = run_graph(graph, inputs)[output]
+    little = replace(load_device("inf1"), sbuf_bytes_per_partition=rows * rows * ITEM // 128)
+    split_batches(graph, little)
+    np.testing.assert_allclose(run_graph(graph, inputs)[output], before, rtol=1e-12)
+    scores = [block.output for block in graph.blocks if product_factors(block) and block.output.shape[-1] == rows]
+    assert all(tensor.elems <= 128 * rows for tensor in scores)
+
+
+def test_attention_of_rows_too_many_for_the_memory() -> None:
+    """Scores of 1500 x 1500 are 36 KiB of each of inf1's partitions, which have 96."""
+    rng = np.random.default_rng(2)
+    shapes = {"q": (1, 1, 1500, 8), "k": (1, 1, 8, 1500), "v": (1, 1, 1500, 8)}
+    nodes = [
+        helper.make_node("MatMul", ["q", "k"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "v"], ["y"]),
+    ]
+    inputs = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    check(make_model(nodes, shapes, ["y"]), inputs, "inf1", "all")

@@ -1,4 +1,7 @@
-"""split_batches: attention whose scores are too large to lie in SBUF at once is computed some heads after others."""
+"""split_batches: attention whose scores are too large to lie in SBUF at once is computed some heads after others.
+
+Scores of one head that are too large even so are computed some rows after others.
+"""
 
 from dataclasses import dataclass, field, replace
 
@@ -12,6 +15,7 @@ from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
 
 SHARE = 16  # of SBUF that one such tensor may take; a softmax needs a few of its size
+TOGETHER = 4  # tensors: scores, exponentials, their shares, and these transposed
 ITEM = 2  # bytes of an element of a large tensor
 
 
@@ -31,10 +35,13 @@ def split_batches(graph: Graph, device: Device) -> None:
         if not large:
             return
         done.add(large[0])
-        chain = _chain(graph, large[0])
+        is_over = large[0].output.elems * ITEM * TOGETHER > device.sbuf_bytes_per_partition * PARTITIONS
+        axes, least = _cut_axes(large[0], is_over)
+        chains = (_chain(graph, large[0], axis) for axis in axes)
+        chain = next((found for found in chains if found is not None), None)
         if chain is not None:
             fits = limit * chain.extent // (large[0].output.elems * ITEM)
-            _split(graph, chain, 1 << max(0, fits.bit_length() - 1))
+            _split(graph, chain, max(least, 1 << max(0, fits.bit_length() - 1)))
 
 
 @dataclass
@@ -46,13 +53,22 @@ class _Chain:
     inside: dict[Tensor, int] = field(default_factory=dict)
 
 
-def _chain(graph: Graph, first: Block) -> _Chain | None:
-    pair = product_factors(first) or ()
+def _cut_axes(product: Block, is_over: bool) -> tuple[list[Axis], int]:
+    """The longest axis of batches; where there is none, and memory is too small, either operand's rows if many.
+
+    And how many of it are together at least: rows come to lie on the partitions.
+    """
+    pair = product_factors(product) or ()
     left, right = ({axis for m in linear_indices(load.indices) or () for axis in m.terms} for load in pair)
-    found = [axis for axis in first.spatial if axis in left & right and axis.extent > 1]
-    if not found or first.output.kind != "temp":
+    batches = [axis for axis in product.spatial if axis in left & right and axis.extent > 1]
+    if batches:
+        return [max(batches, key=lambda axis: axis.extent)], 1
+    return [axis for axis in product.spatial if is_over and axis.extent > PARTITIONS], PARTITIONS
+
+
+def _chain(graph: Graph, first: Block, axis: Axis) -> _Chain | None:
+    if first.output.kind != "temp":
         return None
-    axis = max(found, key=lambda a: a.extent)
     chain = _Chain(axis.extent, {first: axis})
     if not _add_output(graph, chain, first, axis):
         return None
