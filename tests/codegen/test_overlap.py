@@ -1,5 +1,6 @@
 """Parts of a batch that overlap: the same numbers, every element written once, and the PE array waits less."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -149,6 +150,21 @@ def test_engines_take_turns(kernel: Kernel) -> None:
         assert sorted(map(id, ordered)) == sorted(map(id, parts))
         assert all(ordered.index(other) < ordered.index(part) for part in parts for other in part.after)
         assert [(part.number, part.low) for part in ordered[:4]] == [(0, 0), (0, 1), (1, 0), (0, 2)]
+
+
+def test_parts_end_where_their_turn_does() -> None:
+    """Seven of a batch, five to a turn, two to a part: each of them once, in a part of its own turn."""
+    _, stage = _stage(Encoder(128, 2, 16, batch=7), "inf1")
+    axes = {k: axis for k in stage.kernels if (axis := batch_axis(k, 7))}
+    parts, *_ = in_parts(stage, axes, set(), 7, 5, 2, load_device("inf1"))
+    assert len(axes) > 10
+    numbers = {part.number for part in parts}
+    lows = [tuple(part.low for part in parts if part.number == number) for number in numbers]
+    alone = len(stage.kernels) - len(axes)  # without an axis of the batch, once
+    assert Counter(lows) == Counter({(0, 2, 4): len(axes), (5,): len(axes), (0,): alone})
+    whole = {kernel.out for kernel in stage.kernels}
+    images = {(part.low, part.kernel.out.shape[0]) for part in parts if part.kernel.out not in whole}
+    assert images == {(0, 2), (2, 2), (4, 1), (5, 2)}
 
 
 def test_the_quickest_order_comes_first() -> None:

@@ -26,18 +26,22 @@ def in_parts(
     partition_of, dtypes = dict(stage.partition_of), dict(stage.dtypes)
     alone = cut_tensors(stage.kernels, axes, stage.partition_of)
     held: dict[int, dict[Tensor, Rows]] = {}
-    for low in range(0, batch, size):
-        held[low] = {t: Rows(part_of(t, low, min(size, batch - low)), 0, low) for t in alone}
+    spans = {
+        first: [(low, min(low + size, first + turn, batch)) for low in range(first, min(first + turn, batch), size)]
+        for first in range(0, batch, turn)
+    }
+    for low, end in (span for turn_spans in spans.values() for span in turn_spans):
+        held[low] = {t: Rows(part_of(t, low, end - low), 0, low) for t in alone}
         partition_of |= {rows.tensor: partition_of[tensor] for tensor, rows in held[low].items()}
         dtypes |= {rows.tensor: dtypes[tensor] for tensor, rows in held[low].items()}
     parts: list[Part] = []
-    for first in range(0, batch, turn):
+    for first in spans:
         # So far from the turn before that they don't overlap: tensors of both would find no room.
         for number, kernel in enumerate(stage.kernels, first // turn * (len(stage.kernels) + WINDOW)):
             if kernel not in axes and (first + turn >= batch if kernel in last else first == 0):
                 parts.append(Part(kernel, number, 0, work_of(kernel, device), load_ps=load_ps(kernel, device)))
-            for low in range(first, min(first + turn, batch), size) if kernel in axes else ():
-                piece = restrict(kernel, axes[kernel], low, min(low + size, batch), held[low])
+            for low, end in spans[first] if kernel in axes else ():
+                piece = restrict(kernel, axes[kernel], low, end, held[low])
                 work = work_of(piece, device)
                 parts.append(Part(piece, number, low, work, weights_bytes(kernel), load_ps(kernel, device)))
     return parts, partition_of, dtypes
