@@ -21,9 +21,15 @@ PARTITIONS_OF_AN_OUTPUT_IN_TILES = """m (float[2, 33, 48] x, float[2, 3, 12, 16]
       all = Concat<axis: int = 2>(past, turned)  rows = Reshape(all, long)  repeated = Tile(rows, times)
       y = Reshape(repeated, heads)  sums = CumSum<reverse: int = 1>(repeated, first)  whole = Round(rows) }"""
 
+SHARES_OF_A_CONSTANT = """m (float[1, 3] x) => (float[2, 3] y) <float[2, 3] given = {0.5, -2, 0.25, 3, 4, -5}>
+    { shares = LpNormalization<axis: int = -1, p: int = 1>(given)  y = Add(shares, x) }"""
+
 
 @pytest.mark.parametrize("chip", ["inf1", "inf2"])
-@pytest.mark.parametrize("text", [ONE_CHANNEL_OF_SCALED, POSITION_AMONG_EQUALS, PARTITIONS_OF_AN_OUTPUT_IN_TILES])
+@pytest.mark.parametrize(
+    "text",
+    [ONE_CHANNEL_OF_SCALED, POSITION_AMONG_EQUALS, PARTITIONS_OF_AN_OUTPUT_IN_TILES, SHARES_OF_A_CONSTANT],
+)
 def test_as_onnxruntime(text: str, chip: str) -> None:
     model = onnx.parser.parse_model(HEAD + text)
     rng = np.random.default_rng(0)

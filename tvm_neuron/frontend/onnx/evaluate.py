@@ -19,8 +19,8 @@ _RANDOM = {
 }  # fmt: skip
 
 _INEXACT = {
-    "AveragePool", "BatchNormalization", "Flatten", "GlobalMaxPool", "Hardmax", "LogSoftmax", "MaxPool", "OneHot",
-    "PRelu", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare", "Softmax",
+    "AveragePool", "BatchNormalization", "Flatten", "GlobalMaxPool", "Hardmax", "LogSoftmax", "LpNormalization",
+    "MaxPool", "OneHot", "PRelu", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare", "Softmax",
 }  # fmt: skip
 """The reference loses NaN, infinities or digits in these, or has another dtype, shape or meaning than the opset."""
 
