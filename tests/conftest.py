@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-# How long an example takes says nothing on a machine that others use too.
-settings.register_profile("tvm_neuron", deadline=None)
+# How long an example takes says nothing on a machine that others use too. The same examples each time, so that a change
+# is judged by what it changes; others with `--hypothesis-profile fresh`, and by `benchmarks.random_models`.
+settings.register_profile("fresh", deadline=None)
+settings.register_profile("tvm_neuron", deadline=None, derandomize=True)
 settings.load_profile("tvm_neuron")
 
 _GOLDEN = Path(__file__).parent / "golden"
