@@ -105,8 +105,9 @@ for layer in sorted(many.layers, key=lambda row: -row.latency_us):
 assert abs(sum(layer.latency_us for layer in many.layers) - many.latency_us) < 0.01 * many.latency_us
 assert {layer.name for layer in many.layers} <= {row.name for row in many.placement}
 
-# 7. What would another chip bring? Half the bandwidth nearly doubles the time of a single row and of 256 alike, for both
-#    wait for bytes: ask the model before you ask for hardware. A device is a file of numbers, each with its source.
+# 7. What would another chip bring? Half the bandwidth nearly doubles the time of a single row and of 256 alike, which
+#    both wait for bytes: ask the model before you ask for hardware. A device is a file of numbers, each with its
+#    source.
 
 slower = json.loads((Path(hw.__file__).parent / "chips" / "inf1.json").read_text())
 slower["name"] = "half"

@@ -64,6 +64,15 @@ def test_without_transpositions_nothing_goes_through_dram_for_it() -> None:
     assert _transposed(_boxes((40, 40), (20, 20)), fast_relayout=False) == [False, False]
 
 
+def test_rows_are_stored_while_the_array_works_on() -> None:
+    """By price alone a tower of convolutions on four images had its output turned: 1,944 us on inf1, not 1,492."""
+    shapes = {"x": (4, 1024, 7, 7)}
+    weights = {"w": np.random.default_rng(0).standard_normal((1024, 1024, 1, 1)).astype(np.float32)}
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"]), helper.make_node("Relu", ["c"], ["y"])]
+    kernels, _ = make_kernels(graph_of(make_model(nodes, shapes, ["y"], weights)), load_rules(), INF1, is_quick=True)
+    assert not any(isinstance(kernel.root, Transposition) for kernel in kernels)
+
+
 def test_32_bit_integers_are_left_alone() -> None:
     """The array's float32 would not hold them exactly."""
     shapes = {"x0": (1, 12, 40, 40), "x1": (1, 12, 20, 20)}

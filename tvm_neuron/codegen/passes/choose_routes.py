@@ -8,6 +8,7 @@ output that the core computes: a classifier's, each score of which would be stor
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import prod
 
 from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.copies import replace_tensors
@@ -54,11 +55,15 @@ class _Routes:
         return [*copying, last]
 
     def store(self, graph: Graph, output: Tensor) -> None:
-        """Has the core compute a copy of an output, which then is stored with another dimension on the partitions."""
-        writers = graph.writers(output)
-        if len(writers) != 1 or apply_rules(writers[0], self.rules, self.context).by_dma:
+        """Has the core compute a copy of an output, which then is stored with another dimension on the partitions.
+
+        Only of outputs that would go element by element: rows are stored while engines work on, and this keeps them.
+        """
+        writers, here = graph.writers(output), self.partition_of[output]
+        is_by_element = prod(output.shape[here + 1 :]) == 1
+        if not is_by_element or len(writers) != 1 or apply_rules(writers[0], self.rules, self.context).by_dma:
             return
-        here, least = self.partition_of[output], staged_ps(output, self.partition_of, self.context.device)
+        least = staged_ps(output, self.partition_of, self.context.device)
         copy, best = Tensor(f"{output.name}.by{here}", output.shape, output.dtype), here
         self.partition_of[copy] = here
         move = _whole_move(writers[0], copy, output)
