@@ -115,7 +115,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=200, help="how many models (200)")
     parser.add_argument("--seed", type=int, default=0, help="the first seed (0)")
-    parser.add_argument("--chip", default="inf1", help="inf1 (default), inf2, trn1")
+    parser.add_argument("--chip", default="inf1", help="inf1 (default), inf2, trn1, trn2")
     parser.add_argument("--jobs", type=int, default=1, help="models at the same time (1)")
     parser.add_argument("--seconds", type=float, default=120.0, help="most for one model (120)")
     parser.add_argument("--memory-gb", type=float, default=16.0, help="most address space for one model (16)")

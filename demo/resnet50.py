@@ -36,7 +36,7 @@ RUN_LIBRARY = Path(__file__).with_name("run_library.py")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the demo; returns 1 if the outputs disagree."""
     parser = argparse.ArgumentParser(description="ResNet-50 on the modelled NeuronCore")
-    parser.add_argument("--target", default="neuron", help="neuron (which is neuron/inf1), neuron/inf2 or neuron/trn1")
+    parser.add_argument("--target", default="neuron", help="neuron (which is neuron/inf1), neuron/inf2, ...")
     parser.add_argument("--batch", type=int, default=1, help="images at once (1)")
     parser.add_argument("--top", type=int, default=10, help="layers to show, slowest first (10)")
     options = parser.parse_args(arguments)

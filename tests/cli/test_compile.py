@@ -157,7 +157,7 @@ def test_io_config_gives_the_value_of_an_input(cli: Cli, tmp_path: Path) -> None
         (("--io-config", '{"inputs": {"data": [[0], "float32"]}}'), "--io-config: input 'data' must be [[<sizes"),
         (("--io-config", "missing.json"), "--io-config file 'missing.json' can't be read: No such file or directory"),
         (("--io-config", '{"inputs": {"data": {"value": [[1], [2, 3]]}}}'), "the value given for 'data' is no array: "),
-        (("--target", "gpu"), "unknown device 'gpu': take one of inf1, inf2, trn1, or the path of a .json file"),
+        (("--target", "gpu"), "unknown device 'gpu': take one of inf1, inf2, trn1, trn2, or the path of a .json file"),
     ],
 )
 def test_wishes_that_cannot_be_met(

@@ -34,6 +34,16 @@ def test_what_times_a_program_on_neuroncore_v2_is_published() -> None:
         assert assumed == {"host_call_ns", "host_operations_per_second"}
 
 
+def test_what_is_not_published_of_neuroncore_v3_is_that_of_v2_and_says_so() -> None:
+    trn2, trn1 = load_device("trn2"), load_device("trn1")
+    alike = [number for number in Device.numbers() if "as on NeuronCore-v2" in trn2.sources[number]]
+    assert len(alike) > 5
+    for number in set(alike) - {"dma_indirect_ns"}:  # as many cycles, of another clock
+        assert getattr(trn2, number) == getattr(trn1, number), number
+    assert trn2.peak_macs_per_second * 2 == pytest.approx(79e12, rel=0.01)
+    assert trn2.sbuf_bytes == 28 << 20
+
+
 def test_neuroncore_v1_is_taken_alike_where_nothing_is_published() -> None:
     inf1, inf2 = load_device("inf1"), load_device("inf2")
     alike = [number for number in Device.numbers() if "as on NeuronCore-v2" in inf1.sources[number]]

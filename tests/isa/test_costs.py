@@ -5,6 +5,8 @@ engine for N elements in each partition. The numbers here are written out or com
 by the code under test.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from tests.isa.examples import dram, integers, psum, sbuf
@@ -178,3 +180,23 @@ def test_a_transfer_starts_late_and_counts_its_bytes() -> None:
 def test_a_result_is_there_a_hundred_cycles_later() -> None:
     """AWS: about 100 cycles when instructions depend on each other; those that don't hide it."""
     assert {i.cost(V2).latency_cycles for row in ROWS.values() for i, _ in row if i.engine != "dma"} == {100}
+
+
+def test_what_is_narrow_goes_quicker_on_neuroncore_v3() -> None:
+    """Published of its Vector engine: 4 times for copies and scaling, twice where apart or from PSUM, or for pairs."""
+    device = load_device("trn2")
+    apart = replace(sbuf(4, 800), dims=((2, 800),))
+    narrow = replace(psum(4, 800), dtype="bfloat16")
+    for instruction, cycles in (
+        (TensorCopy(sbuf(4, 800), sbuf(4, 800)), 200),
+        (TensorScalar(sbuf(4, 800), sbuf(4, 800), 1.0, 2.0, "add", "bypass", 0), 200),
+        (TensorCopy(sbuf(4, 800), apart), 400),
+        (TensorCopy(sbuf(4, 800), narrow), 400),
+        (TensorCopy(narrow, narrow), 800),
+        (TensorCopy(sbuf(4, 800), sbuf(4, 800, dtype=_F)), 800),
+        (two(sbuf(128, 800), sbuf(128, 800), "add"), 400),
+        (two(sbuf(128, 800), sbuf(128, 800), "max"), 800),
+        (two(sbuf(128, 800, dtype=_F), sbuf(128, 800, dtype=_F)), 1600),
+        (TensorCopy(sbuf(4, 80), sbuf(4, 80)), 64),
+    ):
+        assert instruction.cost(device).busy_cycles == cycles, instruction

@@ -101,3 +101,7 @@ def test_random_programs_take_what_a_simulation_step_by_step_says(body: Program,
             done[code].append(at + busy + latency)
         found[row] = at
     assert clock.start.tolist() == [found[row] for row in range(len(dynamic))]
+
+
+def test_neuroncore_v3_lets_both_in_at_once() -> None:
+    assert {event.start_ps for event in trace_program(program(POOL, ACT), load_device("trn2"))} == {0}

@@ -17,6 +17,7 @@ import shtab
 from tvm_neuron import neff
 from tvm_neuron.cli import (
     check_model,
+    chips,
     compare,
     diff,
     disassemble,
@@ -36,7 +37,7 @@ from tvm_neuron.errors import InternalError, NeuronError, ProgramError, internal
 from tvm_neuron.runtime import VERSION
 
 COMMANDS = (
-    check_model, compile_command, run, report, diff, compare, throughput, info, disassemble, list_operators,
+    check_model, compile_command, run, report, diff, compare, chips, throughput, info, disassemble, list_operators,
     explain, replay,
 )  # fmt: skip
 _EPILOG = """\
@@ -51,7 +52,6 @@ first steps:
 
 completion of words by the shell: eval "$(neuron-cc --print-completion bash)" (or zsh, tcsh)
 """
-
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

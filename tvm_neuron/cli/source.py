@@ -25,6 +25,12 @@ _ADVICE = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments about the model and the chip."""
+    add_model(parser)
+    parser.add_argument("--target", default="inf1", help=f"{', '.join(CHIPS)} or a device description (.json)")
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The arguments about the model alone."""
     parser.add_argument("model", metavar="MODEL", help=".onnx, of PyTorch .pt2 or a script in a .pt, of XLA .mlir")
     parser.add_argument("--framework", type=str.upper, choices=FRAMEWORKS, help="without it, the file's name says it")
     parser.add_argument(
@@ -32,7 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="JSON",
         help='shapes, dtypes and values of inputs, {"inputs": {"x": [[1, 3, 224, 224], "float32"]}}: text, file or URI',
     )
-    parser.add_argument("--target", default="inf1", help=f"{', '.join(CHIPS)} or a device description (.json)")
 
 
 def check_framework(options: argparse.Namespace) -> None:

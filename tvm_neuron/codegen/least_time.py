@@ -53,7 +53,9 @@ class _Work:
     def __init__(self, kernels: Sequence[Kernel], macs: Mapping[Kernel, float], device: Device) -> None:
         self.device, self.kernels = device, [kernel for kernel in _of_data(kernels) if not kernel.by_dma]
         self.macs = {kernel: macs[kernel] for kernel in self.kernels if macs.get(kernel)}
-        self.lanes_hz = device.partitions * (device.act_clock_hz + device.pool_clock_hz)
+        rates_hz = (device.act_clock_hz, device.pool_clock_hz * device.narrow_rate)  # elements of a lane, at best
+        self.lanes_hz = device.partitions * sum(rates_hz)
+        self.psum_hz = device.partitions * (max(rates_hz) if device.psum_accesses == 1 else sum(rates_hz))
         self.made = {kernel: _elems(kernel) for kernel in self.kernels}
         self.taken = self._taken_out()
 
@@ -85,7 +87,7 @@ class _Work:
         device, taken = self.device, self.taken[kernel]
         results = min(self.made[kernel], macs)
         pe = max(results / device.pe_columns / device.pe_clock_hz, macs / device.peak_macs_per_second)
-        psum = taken / device.partitions / max(device.act_clock_hz, device.pool_clock_hz)
+        psum = taken / self.psum_hz
         return [pe, psum, 0.0, taken / self.lanes_hz], [0.0, 0.0, 0.0, macs / self.lanes_hz]
 
     def _reduction(self, kernel: Kernel, root: Reduction) -> tuple[list[float], list[float]]:

@@ -28,12 +28,14 @@ class Device:
     elementwise_min_cycles: int
     reduce_extra_cycles: int
     reciprocal_cycles: int  # of POOL, for an element
+    narrow_rate: int  # 16-bit elements of SBUF side by side that a lane of POOL copies or scales in a cycle
     instruction_latency_cycles: int
     strided_penalty_bytes: int  # a free-axis step of this many bytes or more halves the bandwidth
     partitions: int
     sbuf_bytes_per_partition: int
     psum_bytes_per_partition: int
     psum_banks: int
+    psum_accesses: int  # of ACT's and POOL's to PSUM at a time
     dram_bytes: int
     dram_bytes_per_second: int
     dma_engines: int

@@ -1,7 +1,7 @@
 """Limits and cost terms that several instructions share."""
 
 from collections.abc import Sequence
-from math import gcd
+from math import gcd, prod
 
 from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import Device
@@ -31,10 +31,33 @@ def need_column(mnemonic: str, column: Tile, result: Tile) -> None:
         raise ProgramError(f"{mnemonic}: reduces to {list(column.shape)}; it must be [{result.partitions}, 1]")
 
 
-def elementwise_cycles(device: Device, elems: int, *tiles: Tile, factor: int = 1) -> int:
-    """max(64, factor * N), twice that where a free-axis step of 16 bytes or more halves the bandwidth."""
+def elementwise_cycles(device: Device, elems: int, *tiles: Tile, factor: int = 1, rate: int = 1) -> int:
+    """max(64, factor * N / rate), twice that where a free-axis step of 16 bytes or more halves the bandwidth."""
     strided = any(is_strided(device, tile) for tile in tiles)
-    return max(device.elementwise_min_cycles, factor * elems * (2 if strided else 1))
+    return max(device.elementwise_min_cycles, -(-factor * elems * (2 if strided else 1) // rate))
+
+
+def copy_rate(device: Device, result: Tile, source: Tile) -> int:
+    """Elements of 16 bits that a lane of POOL copies or scales in a cycle: half as many where they lie apart."""
+    if not _are_narrow(result, source) or result.space == source.space == "psum":
+        return 1
+    is_best = result.space == source.space and _is_contiguous(result) and _is_contiguous(source)
+    return device.narrow_rate if is_best else max(1, device.narrow_rate // 2)
+
+
+def pair_rate(device: Device, *tiles: Tile) -> int:
+    """The same of instructions with two sources, which gain in SBUF alone."""
+    is_near = _are_narrow(*tiles) and all(tile.space == "sbuf" for tile in tiles)
+    return max(1, device.narrow_rate // 2) if is_near else 1
+
+
+def _are_narrow(*tiles: Tile) -> bool:
+    return all(size_bytes(tile.dtype) == 2 for tile in tiles)
+
+
+def _is_contiguous(tile: Tile) -> bool:
+    steps = [(step, count) for step, count in tile.dims if count > 1]
+    return all(step == prod(count for _, count in steps[at + 1 :]) for at, (step, _) in enumerate(steps))
 
 
 def is_strided(device: Device, tile: Tile) -> bool:

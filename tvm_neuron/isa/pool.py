@@ -7,7 +7,7 @@ from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
 from tvm_neuron.isa.functions import ALU, ALU_NAMES, REDUCE_NAMES, reduced, with_scalars
 from tvm_neuron.isa.instruction import Array, Instruction
-from tvm_neuron.isa.limits import elementwise_cycles, is_strided, need_column, need_same_shape
+from tvm_neuron.isa.limits import copy_rate, elementwise_cycles, is_strided, need_column, need_same_shape, pair_rate
 from tvm_neuron.isa.operand import choice, reads, scalar, uint, writes
 from tvm_neuron.isa.tile import MAX_FREE_DIMS, Tile
 
@@ -35,9 +35,9 @@ class TensorTensor(Instruction, opcode=0x30, engine="pool", mnemonic="tensor_ten
         return ALU[self.op](left, right)
 
     def cost(self, device: Device) -> Cost:
-        factor = two_source_factor(self.result, self.left, self.right, self.op)
         tiles = (self.result, self.left, self.right)
-        busy = elementwise_cycles(device, self.result.free_elems, *tiles, factor=factor)
+        factor, rate = two_source_factor(*tiles, self.op), pair_rate(device, *tiles)
+        busy = elementwise_cycles(device, self.result.free_elems, *tiles, factor=factor, rate=rate)
         return Cost(busy, device.instruction_latency_cycles)
 
 
@@ -60,7 +60,8 @@ class TensorScalar(Instruction, opcode=0x31, engine="pool", mnemonic="tensor_sca
         return with_scalars(source, (scalar0, scalar1), (self.op0, self.op1), self.reverse)
 
     def cost(self, device: Device) -> Cost:
-        busy = elementwise_cycles(device, self.result.free_elems, self.result, self.source)
+        rate = copy_rate(device, self.result, self.source)
+        busy = elementwise_cycles(device, self.result.free_elems, self.result, self.source, rate=rate)
         return Cost(busy, device.instruction_latency_cycles)
 
 
@@ -176,7 +177,8 @@ class TensorCopy(Instruction, opcode=0x34, engine="pool", mnemonic="tensor_copy"
         return sources[0]
 
     def cost(self, device: Device) -> Cost:
-        busy = elementwise_cycles(device, self.result.free_elems, self.result, self.source)
+        rate = copy_rate(device, self.result, self.source)
+        busy = elementwise_cycles(device, self.result.free_elems, self.result, self.source, rate=rate)
         return Cost(busy, device.instruction_latency_cycles)
 
 

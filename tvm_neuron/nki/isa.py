@@ -15,7 +15,7 @@ from tvm_neuron.nki.emission import Result
 from tvm_neuron.nki.operators import ALU, named
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.tile import tile_of
-from tvm_neuron.nki.trace import current
+from tvm_neuron.nki.trace import current, is_tracing
 from tvm_neuron.nki.view import View
 
 ENGINES = {
@@ -35,7 +35,7 @@ class nc_version(IntEnum):  # noqa: N801 - the language's own name
 
 def get_nc_version() -> nc_version:
     """The core that the kernel is traced for."""
-    return nc_version.gen2
+    return nc_version.gen3 if is_tracing() and current().device.name == "trn2" else nc_version.gen2
 
 
 INSTRUCTIONS: dict[str, Callable[..., Result]] = {

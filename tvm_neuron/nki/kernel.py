@@ -76,6 +76,10 @@ class Kernel:
         sizes = grid if isinstance(grid, tuple) else (grid,)
         return type(self)(self.function, self.chip, tuple(max(1, int(size)) for size in sizes), self.dialect)
 
+    def on(self, chip: str) -> "Kernel":
+        """The same kernel for another chip, by its name or the file that describes it."""
+        return type(self)(self.function, chip, self.grid, self.dialect)
+
     def __call__(self, *args: Any, **words: Any) -> Any:
         """The values that it returns, as arrays; see `trace`. Called by another kernel, it is a part of that."""
         if is_tracing():

@@ -28,8 +28,8 @@ TargetLike: TypeAlias = Any
 Params: TypeAlias = Mapping[str, tvm.runtime.Tensor | np.ndarray]
 
 _TARGETS = (
-    "use 'neuron', 'neuron/' with inf1, inf2 or trn1, {'tag': 'neuron', 'device': 'CHIP.json'}, or 'llvm' for the CPU "
-    "alone; other choices are fields of BuildOptions, given as `options`"
+    "use 'neuron', 'neuron/' with inf1, inf2, trn1 or trn2, {'tag': 'neuron', 'device': 'CHIP.json'}, or 'llvm' for "
+    "the CPU alone; other choices are fields of BuildOptions, given as `options`"
 )
 
 

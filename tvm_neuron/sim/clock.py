@@ -5,8 +5,8 @@ Rules:
   keeps the engine for its busy time, and is complete, so that its counter advances, its latency later. The latency
   overlaps the engine's next instruction, unless that reads what this one wrote: it must find the result (AWS's
   documentation: about 100 cycles when instructions depend on each other).
-* Vector (POOL) and Scalar (ACT) don't access PSUM at the same time (AWS's documentation of the v2 core, taken for all):
-  who could begin first has it for its busy time, ACT where both could.
+* Vector (POOL) and Scalar (ACT) don't access PSUM at the same time where the device says so (`psum_accesses` of 1): who
+  could begin first has it for its busy time, ACT where both could.
 * A DMA transfer is ready when the one before it in its queue was ready and its waits are satisfied. After the start
   latency it takes its turn at the DMA engines and the DRAM, which all queues share: first come, first served by ready
   time, the lower queue first where those are equal. It is complete when its turn is over.
@@ -118,7 +118,8 @@ class _State:
         self.done: list[list[int]] = [[] for _ in QUEUES]  # completion times
         self.free = [0] * len(QUEUES)  # when a queue's engine is free; of a DMA queue, when its last one was ready
         self.bus_free = self.psum_free = 0
-        in_psum = np.array([_accesses_psum(instruction) for instruction in dynamic.statics], np.bool_)
+        is_shared = device.psum_accesses == 1
+        in_psum = np.array([is_shared and _accesses_psum(each) for each in dynamic.statics], np.bool_)
         self.in_psum: list[list[bool]] = [in_psum[number[rows]].tolist() for rows in self.rows]
         self.asked: dict[int, int] = {}  # queues that stand still for PSUM, and when they could begin
         self.waited: list[list[int]] = [[] for _ in QUEUES]
