@@ -1,7 +1,7 @@
 """`relay.frontend`: the importers, with Relay's signatures; those that are not here say how to get to one that is."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import tvm
@@ -11,6 +11,7 @@ from tvm_neuron.errors import ModelError, OptionError
 from tvm_neuron.frontend.coreml import from_coreml
 from tvm_neuron.frontend.tflite import from_tflite
 from tvm_neuron.frontend.torch import from_pytorch
+from tvm_neuron.relay import onnx_model
 
 if TYPE_CHECKING:
     import onnx
@@ -32,7 +33,7 @@ __all__ = ["from_coreml", "from_onnx", "from_pytorch", "from_tflite", *_ELSEWHER
 
 def from_onnx(
     model: "onnx.ModelProto | str | os.PathLike[str]",
-    shape: dict[str, tuple[int, ...]] | None = None,
+    shape: Mapping[str, Sequence[Any]] | None = None,
     dtype: str | dict[str, str] = "float32",
     opset: int | None = None,
     freeze_params: bool = True,
@@ -43,12 +44,17 @@ def from_onnx(
 ) -> tuple[tvm.IRModule, frontend.Params]:
     """`tvm_neuron.frontend.from_onnx` with all arguments of TVM 0.18; `convert_config` changes nothing.
 
+    A model whose sizes are not all known, or of which shapes depend on values of inputs, gives a module that is open:
+    `create_executor` and `vm.compile` compile it for each call's shapes and values, its weights are in it, not in the
+    parameters; `relay.build` says which shape or value it needs. A shape that is given stands for the model's own, also
+    where that has other axes.
+
     Raises OptionError: a model with other names is asked for; and what `tvm_neuron.frontend.from_onnx` raises.
     """
     del convert_config
     if export_node_renamed_model_path is not None:
         raise OptionError("from_onnx: export_node_renamed_model_path is not here: reports name nodes as the model does")
-    return frontend.from_onnx(model, shape, dtype, opset, freeze_params, values=values)
+    return onnx_model.from_onnx(model, shape, dtype, opset, freeze_params, values)
 
 
 def _refused(name: str, converter: str) -> Callable[..., Any]:

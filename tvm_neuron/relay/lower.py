@@ -17,6 +17,7 @@ from tvm_neuron.relay.ir.expr import Call, Constant, Function, If, Let, Op, Tupl
 from tvm_neuron.relay.ir.functor import children, post_order
 from tvm_neuron.relay.ir.ty import AnyDim, TensorType, TupleType
 from tvm_neuron.relay.op.declare import OPERATORS, Operator
+from tvm_neuron.relay.open_model import OpenModel
 
 OUTSIDE_ATTR = "neuron.outside"
 """Attribute of `main`: the names of the operators in no region for the core, of a module that has such regions."""
@@ -25,20 +26,23 @@ OUTSIDE_ATTR = "neuron.outside"
 def to_relax(mod: tvm.IRModule) -> tvm.IRModule:
     """The module with `main` as a function of Relax; what it calls of Relay's functions is in it.
 
-    Raises ModelError: an operator is unknown or does not take these types, a variable has no type, or there is no main.
+    Raises ModelError: an operator is unknown or does not take these types, a variable has no type, or there is no main;
+    NeedsShapeError, NeedsValueError: of a model that is open.
     """
     main = main_of(mod)
+    if isinstance(main, OpenModel):
+        return main.closed({}, {})
     lowering = Lowering(functions_of(mod))
     params = [lowering.parameter(param) for param in main.params]
     return lowering.module(main, params)
 
 
-def main_of(mod: tvm.IRModule) -> Function:
+def main_of(mod: tvm.IRModule) -> Function | OpenModel:
     """The function `main`, or the only one.
 
     Raises ModelError: there is none.
     """
-    functions = functions_of(mod)
+    functions = {var.name_hint: func for var, func in mod.functions_items() if isinstance(func, Function | OpenModel)}
     if "main" in functions:
         return functions["main"]
     if len(functions) == 1:

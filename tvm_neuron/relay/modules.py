@@ -8,12 +8,13 @@ from tvm.ir import GlobalVar
 
 from tvm_neuron.relay.analysis import free_vars
 from tvm_neuron.relay.ir.expr import Call, Function, RelayExpr, TupleWrapper, as_expr
+from tvm_neuron.relay.open_model import OpenModel
 from tvm_neuron.relay.text import module_text
 
 
 def is_relay(mod: tvm.IRModule) -> bool:
-    """Whether a function of the module is one of Relay."""
-    return any(isinstance(func, Function) for _, func in mod.functions_items())
+    """Whether a function of the module is one of Relay, or a model that is still open."""
+    return any(isinstance(func, Function | OpenModel) for _, func in mod.functions_items())
 
 
 def module_of(expr: Any, functions: Mapping[Any, Any] | tvm.IRModule | None = None) -> tvm.IRModule:

@@ -8,6 +8,7 @@ from tvm_neuron.build import BuildOptions, is_neuron, options_of_target, placed
 from tvm_neuron.codegen.options import current_options
 from tvm_neuron.partition import Where
 from tvm_neuron.relay.lower import Lowering, functions_of, main_of
+from tvm_neuron.relay.open_model import OpenModel
 
 NEURON = "neuron"
 """The name of this compiler among those that regions are for."""
@@ -19,6 +20,8 @@ def calls_on_core(mod: tvm.IRModule) -> set[Any]:
     The device is that of the enclosing target or of the enclosing `build_options`. Raises ModelError: as `relay.build`.
     """
     main = main_of(mod)
+    if isinstance(main, OpenModel):
+        return set()  # it has none yet
     lowering = Lowering(functions_of(mod))
     module = lowering.module(main, [lowering.parameter(param) for param in main.params])
     with tvm.transform.PassContext():  # none of the user's instruments: they look for Relay

@@ -11,6 +11,7 @@ from tvm_neuron.relay.ir.expr import MEANINGS, Call, Constant, Function, If, Let
 from tvm_neuron.relay.ir.functor import children, post_order
 from tvm_neuron.relay.ir.ty import is_known, type_text
 from tvm_neuron.relay.op.declare import OPERATORS
+from tvm_neuron.relay.open_model import OpenModel
 
 _VERSION = '#[version = "0.0.5"]\n'
 _SHOWN = 20
@@ -30,9 +31,11 @@ def expr_text(expr: Any) -> str:
 def module_text(mod: tvm.IRModule) -> str:
     """All functions of Relay in a module."""
     parts = [
-        _function(func, f"def @{var.name_hint}", _Names())
+        f"def @{var.name_hint}{func.astext()}"
+        if isinstance(func, OpenModel)
+        else _function(func, f"def @{var.name_hint}", _Names())
         for var, func in sorted(mod.functions_items(), key=lambda item: str(item[0].name_hint))
-        if isinstance(func, Function)
+        if isinstance(func, Function | OpenModel)
     ]
     return _VERSION + "\n\n".join(parts) + "\n"
 

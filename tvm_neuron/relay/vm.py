@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import tvm
 from tvm import relax
@@ -10,23 +10,36 @@ from tvm.runtime.module import BenchmarkResult
 
 from tvm_neuron.errors import InputError
 from tvm_neuron.relay.build_module import TargetLike, build
+from tvm_neuron.relay.compiled import Compiled, by_name
 from tvm_neuron.relay.factory import ExecutorFactory
 from tvm_neuron.relay.graph_executor import GraphModule
-from tvm_neuron.relay.lower import to_relax
+from tvm_neuron.relay.lower import main_of, to_relax
 from tvm_neuron.relay.modules import is_relay
+from tvm_neuron.relay.open_model import OpenModel
 
 _Theirs = tvm.runtime.vm.VirtualMachine
 
 
-class Executable:
-    """What `compile` makes. `lib` is the library; the bytecode of `save` only says whether the result is a tuple."""
+Library: TypeAlias = ExecutorFactory | tvm.runtime.Module
 
-    def __init__(self, lib: ExecutorFactory | tvm.runtime.Module, gives_tuple: bool) -> None:
+
+class Executable:
+    """What `compile` makes. `lib` is the library; the bytecode of `save` only says whether the result is a tuple.
+
+    Of an open model `lib` compiles for the shapes of each call, in this process.
+    """
+
+    def __init__(self, lib: Library | Compiled, gives_tuple: bool) -> None:
         self.lib = lib
         self.gives_tuple = gives_tuple
 
-    def save(self) -> tuple[bytearray, ExecutorFactory | tvm.runtime.Module]:
-        """The bytecode and the library: write the one to a file, and export the other."""
+    def save(self) -> tuple[bytearray, Library]:
+        """The bytecode and the library: write the one to a file, and export the other.
+
+        Raises InputError: there is no library, since the model is open.
+        """
+        if isinstance(self.lib, Compiled):
+            raise InputError("save: this model is compiled for the shapes of each call; give all shapes at its import")
         return bytearray(json.dumps({"gives_tuple": self.gives_tuple}).encode()), self.lib
 
     @staticmethod
@@ -51,7 +64,9 @@ class VirtualMachine(tvm.runtime.vm.VirtualMachine):  # which looks up its const
     def __init__(self, exe: Executable, device: Any, memory_cfg: Any = None) -> None:
         del memory_cfg  # memory is the NeuronCore's own
         self._gives_tuple = exe.gives_tuple
-        self._module = GraphModule(exe.lib["default"](device[0] if isinstance(device, list) else device))
+        self._open, self._values = exe.lib if isinstance(exe.lib, Compiled) else None, dict[str, Any]()
+        if not isinstance(exe.lib, Compiled):
+            self._module = GraphModule(exe.lib["default"](device[0] if isinstance(device, list) else device))
 
     def set_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
         """Sets the inputs of a function by position and keyword.
@@ -59,10 +74,14 @@ class VirtualMachine(tvm.runtime.vm.VirtualMachine):  # which looks up its const
         Raises InputError: the function is not `main`, or there are more values than inputs.
         """
         _check_name(func_name)
-        names = [spec.name for spec in self._module.module.inputs]
+        names = self._open.names if self._open else [spec.name for spec in self._module.module.inputs]
         if len(args) > len(names):
             raise InputError(f"the function takes {', '.join(names) or 'no inputs'}; {len(args)} values were given")
-        self._module.set_input(**dict(zip(names, args, strict=False)), **kwargs)
+        values = dict(zip(names, args, strict=False)) | kwargs
+        if self._open:
+            self._values |= values
+        else:
+            self._module.set_input(**values)
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Runs `main` on these inputs, or on those that are set: its result, a list if it is a tuple."""
@@ -71,6 +90,7 @@ class VirtualMachine(tvm.runtime.vm.VirtualMachine):  # which looks up its const
     def invoke(self, func_name: str, *args: Any, **kwargs: Any) -> Any:
         """The same for a function by name."""
         self.set_input(func_name, *args, **kwargs)
+        self._load()
         self._module.run()
         found = self.get_outputs()
         return found if self._gives_tuple else found[0]
@@ -82,15 +102,27 @@ class VirtualMachine(tvm.runtime.vm.VirtualMachine):  # which looks up its const
     def benchmark(self, device: Any, *args: Any, func_name: str = "main", **kwargs: Any) -> BenchmarkResult:
         """Wall time on the hardware model; see `GraphModule.benchmark`."""
         self.set_input(func_name, *args)
+        self._load()
         return self._module.benchmark(device, **kwargs)
+
+    def _load(self) -> None:
+        """Of an open model what is compiled for the inputs that are set."""
+        if self._open:
+            executor, self._gives_tuple = self._open.loaded(by_name(self._open.names, (), self._values))
+            self._module = GraphModule(executor)
 
 
 def compile(  # noqa: A001 - Relay's name
     mod: tvm.IRModule, target: TargetLike | None = "neuron", target_host: Any = None,
     params: Mapping[str, Any] | None = None,
 ) -> Executable:  # fmt: skip
-    """Compile a module for `VirtualMachine`; raises what `relay.build` raises."""
+    """Compile a module for `VirtualMachine`; raises what `relay.build` raises.
+
+    An open model (see `relay.frontend.from_onnx`) is compiled by `VirtualMachine`, when calls tell its shapes.
+    """
     del target_host  # the CPU parts are built for this machine
+    if is_relay(mod) and isinstance(main_of(mod), OpenModel):
+        return Executable(Compiled(mod, target, params), gives_tuple=False)  # what a run says
     lowered = to_relax(mod) if is_relay(mod) else mod
     gives_tuple = isinstance(lowered["main"].ret_ty, relax.TupleType)
     return Executable(build(lowered, target, params=params), gives_tuple)

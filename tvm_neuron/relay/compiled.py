@@ -1,0 +1,105 @@
+"""compiled: a module as a function of its inputs, compiled again for shapes and values that it leaves to each call."""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import tvm
+from tvm import relax
+
+from tvm_neuron.errors import InputError
+from tvm_neuron.frontend.onnx.needs import NeedsValueError
+from tvm_neuron.relay import build_module
+from tvm_neuron.relay.ir.expr import Function, Var
+from tvm_neuron.relay.ir.functor import bind
+from tvm_neuron.relay.ir.ty import TensorType
+from tvm_neuron.relay.lower import main_of, to_relax
+from tvm_neuron.relay.modules import is_relay, module_of
+from tvm_neuron.relay.open_model import OpenModel
+from tvm_neuron.runtime import Executor
+
+Values: TypeAlias = Mapping[str, np.ndarray]
+
+
+class Compiled:
+    """Takes its inputs by position and name and gives a tensor, or a list of them for a tuple."""
+
+    def __init__(self, mod: tvm.IRModule, target: Any, params: Mapping[str, Any] | None) -> None:
+        self._mod = mod
+        self._target = target
+        self._params = params
+        self._main: Function | OpenModel | None = main_of(mod) if is_relay(mod) else None
+        self._inputs: list[Var] = list(self._main.params) if self._main is not None else []
+        self.is_open = isinstance(self._main, OpenModel) or any(not _is_static(param) for param in self._inputs)
+        self._needed = set[str]()
+        self._made: dict[Any, tuple[Executor, bool]] = {}
+        if not self.is_open:
+            self._made[()] = self._compiled(to_relax(mod) if is_relay(mod) else mod)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the inputs."""
+        if self.is_open:
+            return [str(param.name_hint) for param in self._inputs]
+        return [spec.name for spec in self._made[()][0].inputs]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The results for these inputs.
+
+        Raises InputError: there are too many or too few; and what `relay.build` raises, if it has to be compiled.
+        """
+        executor, gives_tuple = self.loaded(by_name(self.names, args, kwargs))
+        executor.run()
+        found = [executor.get_output(index) for index in range(len(executor.outputs))]
+        return found if gives_tuple else found[0]
+
+    def loaded(self, values: Values) -> tuple[Executor, bool]:
+        """The executor for inputs of these shapes, with these values set, and whether its result is a tuple."""
+        executor, gives_tuple = self._for(values) if self.is_open else self._made[()]
+        names = {spec.name for spec in executor.inputs}
+        for name in names:
+            executor.set_input(name, values[name])
+        return executor, gives_tuple
+
+    def _for(self, values: Values) -> tuple[Executor, bool]:
+        while True:
+            known = {name: values[name] for name in sorted(self._needed)}
+            key = (*(value.shape for value in values.values()), *(value.tobytes() for value in known.values()))
+            if key in self._made:
+                return self._made[key]
+            try:
+                self._made[key] = self._compiled(self._closed(values, known))
+            except NeedsValueError as error:
+                if not error.inputs - self._needed:
+                    raise
+                self._needed |= error.inputs
+
+    def _closed(self, values: Values, known: Values) -> tvm.IRModule:
+        shapes = {name: value.shape for name, value in values.items()}
+        if isinstance(self._main, OpenModel):
+            return self._main.closed({name: shape for name, shape in shapes.items() if name not in known}, known)
+        assert self._main is not None
+        params = [Var(p.name_hint, TensorType(shapes[p.name_hint], p.type_annotation.dtype)) for p in self._inputs]
+        body = bind(self._main, dict(zip(self._inputs, params, strict=True))).body
+        return to_relax(module_of(Function(params, body), self._mod))
+
+    def _compiled(self, mod: tvm.IRModule) -> tuple[Executor, bool]:
+        executor = build_module.build(mod, self._target, params=self._params)["default"](tvm.cpu())
+        return executor, isinstance(mod["main"].ret_ty, relax.TupleType)
+
+
+def _is_static(param: Var) -> bool:
+    ty = param.type_annotation
+    return not isinstance(ty, TensorType) or all(isinstance(dim, int) for dim in ty.shape)
+
+
+def by_name(names: list[str], args: Any, kwargs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Values given by position and name, by name.
+
+    Raises InputError: there are too many or too few.
+    """
+    free = [name for name in names if name not in kwargs]
+    if len(args) != len(free):
+        raise InputError(f"the function takes {', '.join(names) or 'no inputs'}; {len(args)} values were given")
+    values = dict(zip(free, args, strict=True)) | dict(kwargs)
+    return {name: v.numpy() if isinstance(v, tvm.runtime.Tensor) else np.asarray(v) for name, v in values.items()}

@@ -1,0 +1,85 @@
+"""onnx_model: ONNX models as Relay's users import them, with shapes and values that only calls tell."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import onnx
+import tvm
+
+from tvm_neuron import frontend
+from tvm_neuron.frontend.onnx.checks import NeedsShapeError, load_model
+from tvm_neuron.frontend.onnx.graphs import real_inputs
+from tvm_neuron.frontend.onnx.needs import NeedsValueError
+from tvm_neuron.relay.ir.expr import Var
+from tvm_neuron.relay.ir.ty import AnyDim, TensorType
+from tvm_neuron.relay.open_model import OpenModel
+
+Model: TypeAlias = onnx.ModelProto | str | os.PathLike[str]
+Shapes: TypeAlias = Mapping[str, Sequence[Any]]
+
+
+def from_onnx(
+    model: Model, shape: Shapes | None, dtype: str | dict[str, str], opset: int | None, freeze_params: bool,
+    values: Mapping[str, Any] | None,
+) -> tuple[tvm.IRModule, frontend.Params]:  # fmt: skip
+    """The module and its weights; an open one has them inside. The errors are those of `frontend.from_onnx`."""
+    shapes = dict(shape or {})
+    model = _with_axes(model, shapes)
+    try:
+        given = {name: tuple(dims) for name, dims in shapes.items()}
+        return frontend.from_onnx(model, given, dtype, opset, freeze_params, values=values)
+    except (NeedsShapeError, NeedsValueError):
+        graph = load_model(model)[0].graph
+        inputs = [value for value in real_inputs(graph) if value.name not in (values or {})]
+        if any(value.name not in shapes and not value.type.tensor_type.HasField("shape") for value in inputs):
+            raise  # not even the number of axes is known
+        params = [_parameter(value, shapes.get(value.name), dtype) for value in inputs]
+        lines = [f"  {', '.join(node.output)} = {node.op_type}({', '.join(node.input)})" for node in graph.node]
+        rest = _Rest(model, shapes, dtype, opset, values or {})
+        return tvm.IRModule({"main": OpenModel(params, "\n".join(lines), rest)}), {}
+
+
+@dataclass(frozen=True)
+class _Rest:
+    model: Model
+    shapes: Shapes
+    dtype: str | dict[str, str]
+    opset: int | None
+    values: Mapping[str, Any]
+
+    def module(self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Any]) -> tvm.IRModule:
+        """`open_model.Import.module`."""
+        given = {name: tuple(dims) for name, dims in {**self.shapes, **shapes}.items()}
+        model, known = _with_axes(self.model, given), {**self.values, **values}
+        return frontend.from_onnx(model, given, self.dtype, self.opset, values=known)[0]
+
+
+def _parameter(value: onnx.ValueInfoProto, given: Sequence[Any] | None, dtype: str | dict[str, str]) -> Var:
+    tensor = value.type.tensor_type
+    own = [dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else AnyDim() for dim in tensor.shape.dim]
+    elements = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
+    chosen = dtype.get(value.name, elements) if isinstance(dtype, dict) else elements
+    return Var(value.name, TensorType(own if given is None else given, chosen))
+
+
+def _with_axes(model: Model, shapes: Shapes) -> Model:
+    """The model with the given shapes where its own have other axes."""
+    if not isinstance(model, onnx.ModelProto):
+        return model
+    changed = [value.name for value in real_inputs(model.graph) if _has_other_axes(value, shapes.get(value.name))]
+    if not changed:
+        return model
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for value in copy.graph.input:
+        if value.name in changed:
+            tensor = value.type.tensor_type
+            value.CopyFrom(onnx.helper.make_tensor_value_info(value.name, tensor.elem_type, shapes[value.name]))
+    return copy
+
+
+def _has_other_axes(value: onnx.ValueInfoProto, given: Sequence[Any] | None) -> bool:
+    tensor = value.type.tensor_type
+    return given is not None and tensor.HasField("shape") and len(given) != len(tensor.shape.dim)
