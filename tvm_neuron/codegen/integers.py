@@ -35,7 +35,7 @@ def arithmetic(op: str, dtype: str, left: Expr, right: Expr) -> Expr:
     """
     value = Apply(op, (left, right))
     if not any(True for _ in loads(value)):
-        return value  # positions only
+        return inexact(op, left, right) if op == "divide" else value  # positions only
     if dtype not in _BITS:
         return inexact(op, left, right)
     if op in _DIVISIONS:

@@ -124,8 +124,9 @@ class _Reader:
         if kind == "BitwiseNot":
             return self.limited(inverted(_dtype(str(node.a.ty)), self.expr(node.a)))
         if kind == "Cast":
-            inner, source, target = self.expr(node.value), str(node.value.ty), str(node.ty)
-            return inner if self.is_place else cast(inner, _dtype(source), _dtype(target))
+            inner, source, target = self.expr(node.value), _dtype(str(node.value.ty)), _dtype(str(node.ty))
+            is_width = self.is_place and is_integer(source) and is_integer(target)  # places fit into either
+            return inner if is_width else cast(inner, source, target)
         if kind == "Not":
             return Apply("not", (self.expr(node.a),))
         if kind == "Select":
@@ -167,7 +168,7 @@ class _Reader:
 
     def binary_expr(self, op: str, left: Any, right: Any) -> Expr:
         values, dtype = (self.expr(left), self.expr(right)), _dtype(str(left.ty))
-        if self.is_place:
+        if self.is_place and not (op == "divide" and is_integer(dtype)):
             return Apply("floormod" if op == "truncmod" else op, values)
         if is_integer(dtype):
             return arithmetic(op, dtype, *values)
