@@ -80,6 +80,13 @@ CATALOGUE_REQUIRES = [  # beside `torch`, for `python -m benchmarks.catalogue`; 
     # timm==1.0.31 and torchvision==0.29.2 have to be installed without their requirements: `make catalogue` does
 ]
 
+SWEEP_REQUIRES = [
+    *HTML_REQUIRES,
+    *TABLES_REQUIRES,
+    "pandas>=2.2",  # the tables of sweeps
+    "ray>=2.40",  # runs their points in processes, on one machine or a cluster
+]
+
 BENCH_REQUIRES = ["iree-base-compiler[onnx]==3.13.0"]  # beside which `python -m benchmarks` measures
 EXTRAS = {
     "bench": BENCH_REQUIRES,
@@ -88,6 +95,7 @@ EXTRAS = {
     "compare": COMPARE_REQUIRES,
     "dev": DEV_REQUIRES,
     "html": HTML_REQUIRES,
+    "sweep": SWEEP_REQUIRES,
     "tables": TABLES_REQUIRES,
     "timeline": TIMELINE_REQUIRES,
     "torch": TORCH_REQUIRES,

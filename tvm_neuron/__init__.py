@@ -24,7 +24,7 @@ from tvm_neuron.runtime import report
 
 __all__ = [
     "BuildOptions", "__version__", "build_options", "compare", "compile", "device", "partition_for_neuron", "relay",
-    "report", "runtime",
+    "report", "runtime", "sweep",
 ]  # fmt: skip
 
 __version__ = runtime.VERSION
@@ -45,8 +45,8 @@ def device(index: int = 0) -> tvm.runtime.Device:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "relay":
-        return import_module("tvm_neuron.relay")
+    if name in ("relay", "sweep"):
+        return import_module(f"tvm_neuron.{name}")
     if name in _LAZY:
         room, found = _LAZY[name]
         return getattr(import_module(room), found)

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 ORDER = (
     "errors", "hw", "native", "isa", "program", "neff", "cache", "sim", "profile", "runtime", "frontend", "partition",
     "schedule", "allocation", "codegen", "nki", "bundle", "build", "operators", "relay", "compile_model", "numerics",
-    "torch", "jax", "cli", "tvmc",
+    "sweep", "torch", "jax", "cli", "tvmc",
 )  # fmt: skip
 PLUG_IN, MAY_PLUG_IN_IMPORT = "tvm_neuron_schedules", ("errors", "hw", "schedule")
 

@@ -27,6 +27,7 @@ from tvm_neuron.cli import (
     replay,
     report,
     run,
+    sweep,
     throughput,
 )
 from tvm_neuron.cli import compile as compile_command
@@ -37,7 +38,8 @@ from tvm_neuron.errors import InternalError, NeuronError, ProgramError, internal
 from tvm_neuron.runtime import VERSION
 
 COMMANDS = (
-    check_model, compile_command, run, report, diff, compare, chips, throughput, info, disassemble, list_operators,
+    check_model, compile_command, run, report, diff, compare, chips, throughput, sweep, info, disassemble,
+    list_operators,
     explain, replay,
 )  # fmt: skip
 _EPILOG = """\
