@@ -20,7 +20,8 @@ RNG = np.random.default_rng(5)
 
 
 def model(node: onnx.NodeProto, inputs: Mapping[str, np.ndarray], known: Mapping[str, np.ndarray]) -> onnx.ModelProto:
-    values = [helper.make_tensor_value_info(name, 1, value.shape) for name, value in inputs.items()]
+    kinds = {name: helper.np_dtype_to_tensor_dtype(value.dtype) for name, value in inputs.items()}
+    values = [helper.make_tensor_value_info(name, kinds[name], value.shape) for name, value in inputs.items()]
     graph = helper.make_graph(
         [node], "g", values, [onnx.ValueInfoProto(name="y")], [numpy_helper.from_array(v, k) for k, v in known.items()]
     )
@@ -59,6 +60,17 @@ def test_constant_indices(op: str) -> None:
     attrs, inputs, known = CASES[op]
     names = ["x", "i", "u"] if "u" in inputs else ["x", "i"]
     check(helper.make_node(op, names, ["y"], **attrs), inputs, known)
+
+
+def test_lengths_known_at_run_time_turn_sequences_round() -> None:
+    attrs, inputs, known = CASES["ReverseSequence"]
+    node = helper.make_node("ReverseSequence", ["x", "i"], ["y"], **attrs)
+    mod, params = frontend.from_onnx(model(node, inputs | known, {}))
+    runner = GraphModule(build(mod, target="neuron", params=params)["default"](tvm.cpu(0)))
+    for lengths in (known["i"], np.int64([1, 2, 3])):
+        runner.run(x=inputs["x"], i=lengths)
+        expected = [np.concatenate([row[:n][::-1], row[n:]]) for row, n in zip(inputs["x"], lengths, strict=True)]
+        np.testing.assert_array_equal(runner.get_output(0).numpy(), expected)
 
 
 @pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])

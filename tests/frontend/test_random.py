@@ -49,6 +49,18 @@ def test_normal(op: str) -> None:
     assert abs(drawn.std() - 2) < 0.1
 
 
+def test_multinomial() -> None:
+    chances = np.float32([0.1, 0.2, 0.7])
+    logits = np.log(np.stack([chances, chances[::-1]])) + np.float32([[3.0], [-2.0]])
+    drawn = run(helper.make_node("Multinomial", ["x"], ["y"], seed=1.0, sample_size=4000), logits)
+    assert drawn.shape == (2, 4000)
+    assert drawn.dtype == np.int32
+    counts = np.stack([np.bincount(row, minlength=3) for row in drawn]) / 4000
+    # a frequency of 4000 draws deviates by 0.008 at most in standard deviations
+    assert np.abs(counts - [chances, chances[::-1]]).max() < 0.04
+    assert 0.6 * (1 - 0.58) < np.mean(drawn[:, 1:] != drawn[:, :-1]) < 1  # draws do not depend on each other
+
+
 def test_bernoulli() -> None:
     chances = np.broadcast_to(np.linspace(0, 1, 40, dtype=np.float32)[:, None], SHAPE).copy()
     drawn = run(helper.make_node("Bernoulli", ["x"], ["y"], seed=1.0), chances)
@@ -69,5 +81,13 @@ def test_a_seed_gives_the_same_values_every_time_and_another_seed_others() -> No
 
 def test_without_a_seed_it_is_refused() -> None:
     node = helper.make_node("RandomUniform", [], ["y"], name="noise", shape=(4, 5))
+    proto = model(node, {"x": np.zeros((4, 5), np.float32)}, {})
     with pytest.raises(ModelError, match=r"noise.*has no seed.*set its attribute seed"):
-        run(node, np.zeros((4, 5), np.float32))
+        tvm_neuron.frontend.from_onnx(proto)
+
+
+def test_for_scripts_of_relay_it_gets_one_at_import() -> None:
+    node = helper.make_node("RandomUniform", [], ["y"], name="noise", shape=(4, 5))
+    with pytest.warns(UserWarning, match="'noise' has no seed: its values are drawn at import"):
+        first, again = (run(node, np.zeros((4, 5), np.float32)) for _ in range(2))
+    assert not np.array_equal(first, again)

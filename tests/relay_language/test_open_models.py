@@ -1,5 +1,7 @@
 """Models of which only calls tell the sizes, or the values that sizes are made of."""
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
@@ -7,7 +9,7 @@ import tvm
 from onnx import TensorProto, helper
 
 from tvm_neuron import relay
-from tvm_neuron.errors import InputError
+from tvm_neuron.errors import InputError, OptionError
 from tvm_neuron.frontend.onnx.checks import NeedsShapeError
 from tvm_neuron.frontend.onnx.needs import NeedsValueError
 
@@ -59,6 +61,26 @@ def test_several_results_are_a_list() -> None:
     assert (values.numpy() == -np.sort(-x)[:3]).all()
 
 
+def test_a_loop_whose_end_depends_on_data() -> None:
+    """A number is doubled until it is over 100."""
+    scalar = ("i", TensorProto.INT64), ("go", TensorProto.BOOL), ("n", TensorProto.FLOAT)
+    nodes = [helper.make_node("Add", ["n", "n"], ["twice"]), helper.make_node("Less", ["twice", "most"], ["still"])]
+    body = helper.make_graph(
+        nodes, "body", [helper.make_tensor_value_info(name, kind, []) for name, kind in scalar],
+        [helper.make_tensor_value_info("still", TensorProto.BOOL, []), helper.make_tensor_value_info("twice", 1, [])],
+        [helper.make_tensor("most", TensorProto.FLOAT, [], [100.0])],
+    )  # fmt: skip
+    loop = helper.make_node("Loop", ["count", "go", "start"], ["out"], body=body)
+    inputs = {"count": (TensorProto.INT64, []), "go": (TensorProto.BOOL, []), "start": (TensorProto.FLOAT, [])}
+    mod, _ = relay.frontend.from_onnx(_model(loop, **inputs))
+    run = relay.create_executor("vm", mod=mod).evaluate()
+    assert run(np.array(50), np.array(True), np.float32(3)).numpy() == 192
+    assert run(np.array(50), np.array(True), np.float32(30)).numpy() == 120
+    assert run(np.array(2), np.array(True), np.float32(3)).numpy() == 12
+    with pytest.raises(NeedsValueError, match="needs the value of 'count' at compile time"):
+        relay.build(mod)
+
+
 def test_a_library_needs_all_shapes_and_values() -> None:
     mod, params = relay.frontend.from_onnx(TILE)
     with pytest.raises(NeedsShapeError, match=r"input 'x' has the dynamic dimension 'rows' at axis 0; give its size"):
@@ -84,6 +106,15 @@ def test_a_given_shape_stands_for_the_models_own() -> None:
     node = helper.make_node("Exp", ["x"], ["out"])
     mod, _ = relay.frontend.from_onnx(_model(node, x=(TensorProto.FLOAT, [])), {"x": (4, 2)})
     assert [int(dim) for dim in mod["main"].ret_ty.shape] == [4, 2]
+
+
+def test_a_copy_with_the_names_of_reports(tmp_path: Path) -> None:
+    relay.frontend.from_onnx(TILE, {"x": (2, 3)}, export_node_renamed_model_path=str(tmp_path / "new"))
+    (path,) = (tmp_path / "new").glob("tvm_exported_model_*.onnx")
+    assert [node.name for node in onnx.load(path).graph.node] == ["Tile_0", "Neg_1"]
+    assert [node.name for node in TILE.graph.node] == ["", ""]
+    with pytest.raises(OptionError, match=r"tvm_exported_model_.* can't be written: File exists"):
+        relay.frontend.from_onnx(TILE, {"x": (2, 3)}, export_node_renamed_model_path=str(path))
 
 
 def test_regions_of_an_open_model_are_none() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import tvm
 
 from tvm_neuron import frontend
-from tvm_neuron.errors import ModelError, OptionError
+from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.coreml import from_coreml
 from tvm_neuron.frontend.tflite import from_tflite
 from tvm_neuron.frontend.torch import from_pytorch
@@ -49,11 +49,14 @@ def from_onnx(
     parameters; `relay.build` says which shape or value it needs. A shape that is given stands for the model's own, also
     where that has other axes.
 
-    Raises OptionError: a model with other names is asked for; and what `tvm_neuron.frontend.from_onnx` raises.
+    Into the folder `export_node_renamed_model_path` a copy of the model is written, whose nodes have the names that
+    reports call them by. Operators that draw without a seed get one at import, with a warning.
+
+    Raises OptionError: the copy can't be written; and what `tvm_neuron.frontend.from_onnx` raises.
     """
     del convert_config
     if export_node_renamed_model_path is not None:
-        raise OptionError("from_onnx: export_node_renamed_model_path is not here: reports name nodes as the model does")
+        onnx_model.write_renamed(model, export_node_renamed_model_path)
     return onnx_model.from_onnx(model, shape, dtype, opset, freeze_params, values)
 
 

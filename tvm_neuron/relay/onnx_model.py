@@ -1,16 +1,22 @@
 """onnx_model: ONNX models as Relay's users import them, with shapes and values that only calls tell."""
 
 import os
+import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import onnx
 import tvm
 
 from tvm_neuron import frontend
+from tvm_neuron.errors import OptionError
 from tvm_neuron.frontend.onnx.checks import NeedsShapeError, load_model
-from tvm_neuron.frontend.onnx.graphs import real_inputs
+from tvm_neuron.frontend.onnx.converters.random import DRAWING
+from tvm_neuron.frontend.onnx.graphs import node_origins, real_inputs
 from tvm_neuron.frontend.onnx.needs import NeedsValueError
 from tvm_neuron.relay.ir.expr import Var
 from tvm_neuron.relay.ir.ty import AnyDim, TensorType
@@ -26,7 +32,7 @@ def from_onnx(
 ) -> tuple[tvm.IRModule, frontend.Params]:  # fmt: skip
     """The module and its weights; an open one has them inside. The errors are those of `frontend.from_onnx`."""
     shapes = dict(shape or {})
-    model = _with_axes(model, shapes)
+    model = _with_seeds(_with_axes(model, shapes))
     try:
         given = {name: tuple(dims) for name, dims in shapes.items()}
         return frontend.from_onnx(model, given, dtype, opset, freeze_params, values=values)
@@ -39,6 +45,23 @@ def from_onnx(
         lines = [f"  {', '.join(node.output)} = {node.op_type}({', '.join(node.input)})" for node in graph.node]
         rest = _Rest(model, shapes, dtype, opset, values or {})
         return tvm.IRModule({"main": OpenModel(params, "\n".join(lines), rest)}), {}
+
+
+def write_renamed(model: Model, folder: str) -> None:
+    """A copy of the model in `folder` whose nodes have the names that reports call them by.
+
+    Raises OptionError: it can't be written.
+    """
+    copy = onnx.ModelProto()
+    copy.CopyFrom(load_model(model)[0])
+    for node, origin in zip(copy.graph.node, node_origins(copy.graph.node), strict=True):
+        node.name = origin.name
+    path = Path(folder, f"tvm_exported_model_{time.strftime('%Y%m%d_%H%M%S')}.onnx")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        onnx.save(copy, path)
+    except OSError as error:
+        raise OptionError(f"from_onnx: {path} can't be written: {error.strerror}") from error
 
 
 @dataclass(frozen=True)
@@ -83,3 +106,24 @@ def _with_axes(model: Model, shapes: Shapes) -> Model:
 def _has_other_axes(value: onnx.ValueInfoProto, given: Sequence[Any] | None) -> bool:
     tensor = value.type.tensor_type
     return given is not None and tensor.HasField("shape") and len(given) != len(tensor.shape.dim)
+
+
+def _with_seeds(model: Model) -> Model:
+    """The model with a seed for each operator that draws and has none: Relay drew them at import, too."""
+    if not isinstance(model, onnx.ModelProto) or not any(_lacks_seed(node) for node in model.graph.node):
+        return model
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for node in copy.graph.node:
+        if _lacks_seed(node):
+            node.attribute.append(onnx.helper.make_attribute("seed", float(np.random.default_rng().random())))
+            warnings.warn(
+                f"the operator '{node.name or node.op_type}' has no seed: its values are drawn at import, and are the "
+                "same in every run of the result",
+                stacklevel=4,
+            )
+    return copy
+
+
+def _lacks_seed(node: onnx.NodeProto) -> bool:
+    return node.op_type in DRAWING and all(attribute.name != "seed" for attribute in node.attribute)

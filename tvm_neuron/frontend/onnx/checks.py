@@ -16,6 +16,7 @@ from tvm_neuron.frontend.onnx.converters import CONVERTERS
 from tvm_neuron.frontend.onnx.functions import has_body
 from tvm_neuron.frontend.onnx.graphs import real_inputs
 from tvm_neuron.frontend.onnx.messages import broken_texts
+from tvm_neuron.frontend.onnx.microsoft import MICROSOFT
 from tvm_neuron.frontend.onnx.model_file import Stored, read_model_file
 from tvm_neuron.frontend.onnx.recurrent import RECURRENT
 from tvm_neuron.frontend.onnx.sequences import SEQUENCE_OPERATORS
@@ -157,7 +158,8 @@ def check_values(graph: onnx.GraphProto, values: Mapping[str, ArrayLike] | None)
 
 def check_operators(model: onnx.ModelProto, opset: int) -> None:
     """Every operator, also of subgraphs, has a converter or a body; all that have none are named at once."""
-    known = set(_get_convert_map()) | set(CONVERTERS) | set(SEQUENCE_OPERATORS) | set(RECURRENT) | _RESOLVED
+    ours = (CONVERTERS, SEQUENCE_OPERATORS, RECURRENT, MICROSOFT)
+    known = set(_get_convert_map()).union(_RESOLVED, *ours)
     own = {function.name for function in model.functions}
     nodes = [*model.graph.node, *(node for function in model.functions for node in function.node)]
     unknown = sorted({n.op_type for n in _with_inner(nodes) if n.op_type not in known | own and not has_body(n, opset)})

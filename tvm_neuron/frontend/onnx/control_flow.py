@@ -13,6 +13,12 @@ from tvm_neuron.frontend.onnx.values import Known, Value, dtype_of, shape_of
 
 MOST_ITERATIONS = 4096
 
+
+
+class EndDependsOnDataError(ModelError):
+    """Only data tell when a loop ends."""
+
+
 RunBody = Callable[[onnx.GraphProto, list[Value], str], list[Value]]
 """(graph, values of its inputs, suffix of its operators' names) to the values of its outputs."""
 
@@ -70,7 +76,7 @@ def _holds(condition: Value) -> bool:
     if condition is None:
         return True
     if not isinstance(condition, Known):
-        raise ModelError("its end depends on data: a static program has a fixed number of iterations")
+        raise EndDependsOnDataError("its end depends on data: a static program has a fixed number of iterations")
     return bool(condition.array.reshape(-1)[0])
 
 

@@ -19,7 +19,13 @@ from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.blocks import ended_on_error
 from tvm_neuron.frontend.match_cast import unnest_match_casts
 from tvm_neuron.frontend.onnx.batch import Batch, fix_reshape_target
-from tvm_neuron.frontend.onnx.control_flow import select_branch, unroll_loop, unroll_scan
+from tvm_neuron.frontend.onnx.control_flow import (
+    EndDependsOnDataError,
+    graph_of,
+    select_branch,
+    unroll_loop,
+    unroll_scan,
+)
 from tvm_neuron.frontend.onnx.convert import converted
 from tvm_neuron.frontend.onnx.converters import CONVERTERS
 from tvm_neuron.frontend.onnx.evaluate import evaluate, is_evaluated
@@ -31,6 +37,7 @@ from tvm_neuron.frontend.onnx.graphs import (
     without_unread_outputs,
 )
 from tvm_neuron.frontend.onnx.literals import array_of, constant_value
+from tvm_neuron.frontend.onnx.microsoft import DOMAIN, MICROSOFT
 from tvm_neuron.frontend.onnx.model_file import Stored
 from tvm_neuron.frontend.onnx.needs import needs_values, value_operands
 from tvm_neuron.frontend.onnx.pitfalls import pitfall, prefers_body
@@ -160,6 +167,8 @@ class Importer:
             return operands
         if op in RECURRENT:
             return RECURRENT[op](node, operands, self._maker(origin))
+        if op in MICROSOFT and node.domain == DOMAIN:
+            return MICROSOFT[op](node, operands, self._maker(origin))
         arrays = [value.array if isinstance(value, Known) else None for value in operands]
         is_known = all(array is not None or value is None for array, value in zip(arrays, operands, strict=True))
         if is_known and (node.domain, op) not in self._functions and is_evaluated(node, arrays):
@@ -191,7 +200,13 @@ class Importer:
             case "If":
                 return select_branch(node, operands, run, make)
             case "Loop":
-                return unroll_loop(node, operands, run, make)
+                try:
+                    return unroll_loop(node, operands, run, make)
+                except EndDependsOnDataError:
+                    inputs = self._scopes.needs(*read_names([node]))
+                    if self._can_be_given(inputs):
+                        raise needs_values(origin, graph_of(node, "body").output[0].name, inputs) from None
+                    raise
             case _:
                 return unroll_scan(node, operands, run, make, opset)
 

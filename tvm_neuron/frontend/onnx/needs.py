@@ -17,7 +17,6 @@ _POSITIONS: Mapping[str, tuple[int, ...]] = _AXES | {
     "CumProd": (1,), "CumSum": (1,), "DFT": (1, 2), "Dropout": (1, 2), "Expand": (1,), "HammingWindow": (0,),
     "HannWindow": (0,), "If": (), "Loop": (0, 1), "MaxUnpool": (2,), "MelWeightMatrix": (0, 1, 2, 3, 4),
     "OneHot": (1,), "Pad": (1, 3), "Range": (0, 1, 2), "Reshape": (1,),
-    "ReverseSequence": (1,),
     "Resize": (1, 2, 3), "STFT": (1, 3), "SequenceAt": (1,), "SequenceErase": (1,), "SequenceInsert": (2,),
     "Slice": (1, 2, 3, 4), "Split": (1,), "SplitToSequence": (1,), "Tile": (1,), "TopK": (1,), "Trilu": (1,),
     "Upsample": (1,),

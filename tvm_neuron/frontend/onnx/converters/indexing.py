@@ -100,14 +100,12 @@ def pad_by_position(node: Node, before: list[int], after: list[int], mode: str) 
 
 
 def _reverse_sequence(node: Node) -> relax.Expr | None:
-    """The first so many steps of each sequence backwards, as many as a constant says."""
-    lengths = node.constant(1)
+    """The first so many steps of each sequence backwards."""
     time, batch = int(node.attrs.get("time_axis", 0)), int(node.attrs.get("batch_axis", 1))
-    if lengths is None or not node.is_static():
+    if not node.is_static():
         return None
-    return relax.op.reverse_sequence(
-        node.inputs[0], relax.const(lengths.astype(np.int64), "int64"), seq_axis=time, batch_axis=batch
-    )
+    lengths = node.emit(relax.op.astype(node.inputs[1], "int64"))
+    return relax.op.reverse_sequence(node.inputs[0], lengths, seq_axis=time, batch_axis=batch)
 
 
 def _cumsum(node: Node) -> relax.Expr | None:

@@ -67,6 +67,26 @@ def _qlinear_matmul(node: Node) -> relax.Expr:
     return _requantized(node, scaled, 7)
 
 
+def _qgemm(node: Node) -> relax.Expr:
+    """saturate(((a - a_zero_point) @ (b - b_zero_point) + C) * (alpha * a_scale * b_scale / y_scale) + y_zero_point).
+
+    Without y_scale the result is a float.
+    """
+    a, b = _centred(node, 0, 2, ()), _centred(node, 3, 5, (-1,) if node.attrs.get("transB") else ())
+    a, b = (
+        node.emit(relax.op.permute_dims(each)) if node.attrs.get(name) else each
+        for each, name in ((a, "transA"), (b, "transB"))
+    )
+    total = node.emit(relax.op.matmul(a, b, out_dtype="int32"))
+    total = total if node.given(6) is None else node.emit(relax.op.add(total, node.inputs[6]))
+    factor = node.emit(relax.op.multiply(_scalar(node, node.inputs[1]), _scalar(node, node.inputs[4])))
+    factor = node.emit(relax.op.multiply(factor, relax.const(node.attrs.get("alpha", 1.0), "float32")))
+    if node.given(7) is not None:
+        factor = node.emit(relax.op.divide(factor, _scalar(node, node.inputs[7])))
+    scaled = node.emit(relax.op.multiply(node.emit(relax.op.astype(total, "float32")), factor))
+    return scaled if node.given(8) is None else _requantized(node, scaled, 8)
+
+
 def _conv_integer(node: Node) -> relax.Expr:
     """The convolution of x - x_zero_point with w - w_zero_point in int32."""
     x = _centred(node, 0, 2, ())
@@ -172,6 +192,7 @@ CONVERTERS: dict[str, Converter] = {
     "DequantizeLinear": _dequantize_linear,
     "MatMulInteger": _matmul_integer,
     "QLinearConv": _qlinear_conv,
+    "QGemm": _qgemm,
     "QLinearMatMul": _qlinear_matmul,
     "QuantizeLinear": _quantize_linear,
 }

@@ -2,6 +2,7 @@
 
 The generator is Philox-4x64, which is counter-based: the values follow from the seed and the shape alone, and are the
 same in every run, as a seed asks. Without a seed a model asks for new values in every run; that is refused.
+`DRAWING` are the operators that take a seed.
 """
 
 from collections.abc import Callable
@@ -63,10 +64,24 @@ def _bernoulli(node: Node) -> relax.Expr:
     return drawn if dtype == node.dtype() else relax.op.astype(drawn, dtype)
 
 
+def _multinomial(node: Node) -> relax.Expr:
+    """Classes drawn by their logarithmic probabilities: argmax(p + g), where g is of Gumbel's distribution."""
+    *rows, classes = node.shape()
+    noise = _generator(node).gumbel(size=(*rows, node.attrs.get("sample_size", 1), classes))
+    given = node.emit(relax.op.expand_dims(node.inputs[0], -2))
+    drawn = node.emit(relax.op.add(given, relax.const(noise, node.dtype())))
+    dtype = _dtype(node, "int32")
+    found = relax.op.argmax(drawn, -1)
+    return found if dtype == "int64" else relax.op.astype(node.emit(found), dtype)
+
+
 CONVERTERS: dict[str, Converter] = {
+    "Multinomial": _multinomial,
     "RandomUniform": _drawn(_uniform),
     "RandomUniformLike": _drawn_like(_uniform),
     "RandomNormal": _drawn(_normal),
     "RandomNormalLike": _drawn_like(_normal),
     "Bernoulli": _bernoulli,
 }
+
+DRAWING = tuple(CONVERTERS)
