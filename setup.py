@@ -52,6 +52,16 @@ HTML_REQUIRES = ["bokeh>=3.7"]  # draws the page of a report
 TIMELINE_REQUIRES = ["perfetto>=0.16"]  # the classes of Perfetto's own format of traces
 TABLES_REQUIRES = ["pyarrow>=17"]  # writes Parquet
 
+SERVE_REQUIRES = [
+    "kserve==0.21.0",  # the messages of the Open Inference Protocol; pinned, since what is used of it is not its front
+    "fastapi>=0.115",  # REST; comes with kserve, as do the others
+    "grpcio>=1.70",  # gRPC
+    "orjson>=3.9",  # JSON with arrays of numbers
+    "prometheus_client>=0.20",  # metrics
+    "uvicorn>=0.30",  # the server of HTTP
+]
+CLIENT_REQUIRES = ["tritonclient[grpc,http]>=2.60"]  # asks a server in the tests
+
 BROWSER_REQUIRES = ["playwright>=1.50"]  # drives a browser, which has to be there: tests of the page
 
 DEV_REQUIRES = [
@@ -92,9 +102,11 @@ EXTRAS = {
     "bench": BENCH_REQUIRES,
     "browser": BROWSER_REQUIRES,
     "catalogue": CATALOGUE_REQUIRES,
+    "client": CLIENT_REQUIRES,
     "compare": COMPARE_REQUIRES,
     "dev": DEV_REQUIRES,
     "html": HTML_REQUIRES,
+    "serve": SERVE_REQUIRES,
     "sweep": SWEEP_REQUIRES,
     "tables": TABLES_REQUIRES,
     "timeline": TIMELINE_REQUIRES,

@@ -65,6 +65,24 @@ class InferTimeoutError(ServiceError):
     code = "NCC902"
 
 
+class NotServedError(ServiceError):
+    """A server has no such model, or no such version of it."""
+
+    code = "NCC910"
+
+
+class NotReadyError(ServiceError):
+    """A server's model is not loaded now, or the server is about to end."""
+
+    code = "NCC911"
+
+
+class TooLargeError(InputError):
+    """A request to a server has more bytes than it takes."""
+
+    code = "NCC210"
+
+
 class PlacementError(NeuronError):
     """An operator may not run on the CPU (`must_compile`, `.neff` output) but no NeuronCore can run it."""
 

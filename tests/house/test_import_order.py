@@ -13,7 +13,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ORDER = (
-    "errors", "hw", "native", "isa", "program", "neff", "cache", "sim", "profile", "runtime", "frontend", "partition",
+    "errors", "hw", "native", "isa", "program", "neff", "cache", "sim", "profile", "runtime", "serve", "frontend",
+    "partition",
     "schedule", "allocation", "codegen", "nki", "bundle", "build", "operators", "relay", "compile_model", "numerics",
     "sweep", "torch", "jax", "cli", "tvmc",
 )  # fmt: skip

@@ -89,10 +89,13 @@ def test_rows_of_any_number_take_the_smallest_bucket_that_holds_them() -> None:
     for bucket in executor.module._buckets:
         run = bucket.run
         bucket.run = lambda values, run=run, bucket=bucket: ran.append(bucket.batch) or run(values)
+    assert executor.module.batch == 8
     for rows, expected in [(1, [1]), (2, [3]), (3, [3]), (4, [8]), (8, [8]), (17, [8, 8, 8])]:
         ran.clear()
-        check(executor, RNG.standard_normal((rows, 8, 64)).astype(np.float32))
+        x = RNG.standard_normal((rows, 8, 64)).astype(np.float32)
+        check(executor, x)
         assert ran == expected
+        assert executor.module.runs_of({"x": x}) == ([1, 3, 8].index(expected[0]), len(expected))
 
 
 def test_what_is_no_set_of_buckets() -> None:

@@ -27,6 +27,7 @@ from tvm_neuron.cli import (
     replay,
     report,
     run,
+    serve,
     sweep,
     throughput,
 )
@@ -38,9 +39,8 @@ from tvm_neuron.errors import InternalError, NeuronError, ProgramError, internal
 from tvm_neuron.runtime import VERSION
 
 COMMANDS = (
-    check_model, compile_command, run, report, diff, compare, chips, throughput, sweep, info, disassemble,
-    list_operators,
-    explain, replay,
+    check_model, compile_command, run, report, diff, compare, chips, throughput, sweep, serve, info, disassemble,
+    list_operators, explain, replay,
 )  # fmt: skip
 _EPILOG = """\
 exit codes: 0 done; 1 refused, with the reason on stderr; 2 wrong use of the command line; 3 files differ (diff),

@@ -55,6 +55,12 @@ class Executor:
         self._turns = Turns()
         self.moved = Moved()
 
+    @property
+    def batch(self) -> int | None:
+        """The most rows that run at once, if it takes any number of them."""
+        batches = [bucket.batch for bucket in self._buckets]
+        return max(batch for batch in batches if batch is not None) if all(batches) else None
+
     def set_input(self, key: str | int | None = None, value: Value = None, **values: Value) -> None:
         """Set one input by name or index, and others by keyword."""
         if key is not None:
@@ -77,16 +83,31 @@ class Executor:
 
     def _run(self, given: Mapping[str, tvm.runtime.Tensor]) -> list[tvm.runtime.Tensor]:
         arrays = {name: as_numpy(value) for name, value in given.items()}
+        bucket = self._bucket_of(arrays)
+        if bucket.fits(arrays):
+            return bucket.run(given)
+        return bucket.run_rows(arrays, rows_of(self.inputs, arrays))
+
+    def runs_of(self, arrays: Mapping[str, np.ndarray]) -> tuple[int, int]:
+        """Which bucket inputs of these shapes take, counted from the smallest, and how often it runs for them.
+
+        Raises:
+            InputError: none takes them.
+        """
+        bucket = self._bucket_of(arrays)
+        runs = 1 if bucket.batch is None else -(-rows_of(self.inputs, arrays) // bucket.batch)
+        return self._buckets.index(bucket), runs
+
+    def _bucket_of(self, arrays: Mapping[str, np.ndarray]) -> Bucket:
         exact = next((bucket for bucket in self._buckets if bucket.fits(arrays)), None)
         if exact is not None:
-            return exact.run(given)
+            return exact
         check_inputs(self._shaped(arrays), arrays)
         able = [each for each in self._buckets if all(each.takes(name, array.shape) for name, array in arrays.items())]
         if not able:
             shapes = ", ".join(f"'{name}' {list(array.shape)}" for name, array in arrays.items())
             raise InputError(f"no bucket of the library has all these shapes: {shapes}")
-        rows = rows_of(self.inputs, arrays)
-        return for_rows(able, rows).run_rows(arrays, rows)
+        return for_rows(able, rows_of(self.inputs, arrays))
 
     def _shaped(self, arrays: Mapping[str, np.ndarray]) -> list[TensorInfo]:
         """The inputs with the shapes that are given, each of which fits a bucket."""

@@ -5,6 +5,7 @@ another. The core itself works on one program at a time. In the child of a fork,
 model is unloaded, and what its parent asked for ends with an error.
 """
 
+import asyncio
 import os
 import threading
 from collections.abc import Mapping
@@ -146,10 +147,28 @@ class LoadedModel:
             if future.done():
                 raise
             future.cancel()
-            raise InferTimeoutError(
-                f"model '{self.name}' gave no result within {timeout} s (TIMEOUT); the hardware model runs much slower "
-                "than a chip: allow more, or none"
-            ) from None
+            raise self._too_late(timeout) from None
+
+    async def infer_async(self, inputs: Mapping[str, Any], timeout: float | None = None) -> Outputs:
+        """The same as `infer` for asyncio: other tasks run meanwhile, and a task that is cancelled withdraws it.
+
+        Raises:
+            InferTimeoutError, InputError, QueueFullError, ServiceError: see `infer`.
+        """
+        future = self.submit(inputs)
+        try:
+            async with asyncio.timeout(timeout) as until:
+                return await asyncio.wrap_future(future)
+        except TimeoutError:
+            if not until.expired():
+                raise
+            raise self._too_late(timeout) from None
+
+    def _too_late(self, timeout: float | None) -> InferTimeoutError:
+        return InferTimeoutError(
+            f"model '{self.name}' gave no result within {timeout} s (TIMEOUT); the hardware model runs much slower "
+            "than a chip: allow more, or none"
+        )
 
     def _serve(self, core: int, executor: Executor, queue: "SimpleQueue[Request | None]") -> None:
         names = [info.name for info in executor.outputs]
