@@ -1,6 +1,8 @@
-"""What AWS published of its own devices and compiler, beside the model: `python -m benchmarks.calibration`.
+"""What AWS published of its own devices and compiler, beside the model: `python -m benchmarks.calibration [--seed N]`.
 
-Nothing is fitted to a network: every constant is the chip's, with its source, and one rule serves all networks.
+Of the device nothing is fitted to a network: every constant is the chip's, with its source, and one rule serves all.
+The host's request is fitted to the rows with a host in them (`published.py`), and judged by rows that the fit has not
+seen.
 
 * The kernel is known instruction by instruction, so its program is timed by the clock as any other.
 * Of the networks neither the instructions nor their schedule are known. So each operator gets the instructions that it
@@ -9,12 +11,14 @@ Nothing is fitted to a network: every constant is the chip's, with its source, a
 * What was measured end to end has a host in it, of which the model knows the link only: there the model must be below.
 """
 
-from collections.abc import Callable, Iterator
+import argparse
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from benchmarks.mamba import mamba
-from benchmarks.plain import Plain, Work, bert_base, in_turn_us, resnet50
+from benchmarks.plain import Plain, Work, bert, in_turn_us, resnet
+from benchmarks.published import END_TO_END, Compared, compare_all, fitted_us, hold_out
 from benchmarks.row import Bar, Kind, Row
 from benchmarks.table import CONSOLE, make_table, show
 from tvm_neuron.codegen.sync import synchronise
@@ -73,11 +77,11 @@ class Network:
 
 
 NETWORKS = (
-    Network("inf1", "ResNet-50, batch 1, on the device", 2709.6, resnet50),
-    Network("inf1", "BERT-base, 128 tokens, batch 1", 7900, partial(bert_base, batch=1)),
-    Network("inf1", "BERT-base, 128 tokens, batch 3", 10500, partial(bert_base, batch=3)),
-    Network("inf2", "BERT-base, 128 tokens, batch 1", 1050, partial(bert_base, batch=1)),
-    Network("inf2", "ResNet-50, batch 1, end to end", 830, resnet50, 4 * (3 * 224 * 224 + 1000)),
+    Network("inf1", "ResNet-50, batch 1, on the device", 2709.6, resnet),
+    Network("inf1", "BERT-base, 128 tokens, batch 1", 7900, partial(bert, batch=1)),
+    Network("inf1", "BERT-base, 128 tokens, batch 3", 10500, partial(bert, batch=3)),
+    Network("inf2", "BERT-base, 128 tokens, batch 1", 1050, partial(bert, batch=1)),
+    Network("inf2", "ResNet-50, batch 1, end to end", 830, resnet, 4 * (3 * 224 * 224 + 1000)),
 )
 CACHED_MB = (10.6, 12.8)  # weights a core: of the largest model that stayed cached, and of the smallest that did not
 
@@ -120,9 +124,57 @@ def rows() -> list[Row]:
     return [found.row() for found in measure()]
 
 
+def _share(value: float) -> str:
+    return f"{value:+.0%}"
+
+
+def _errors(rows: Sequence[Compared], host_us: float | None = None) -> tuple[str, str]:
+    """Mean and worst relative error."""
+    errors = [abs(row.error(host_us)) for row in rows]
+    return f"{sum(errors) / len(errors):.0%}", f"{max(errors):.0%}"
+
+
+def _show_published(seed: int) -> None:
+    """Each network that was measured: ours, and what lies around it; errors by group; the fit and its hold-out."""
+    found = compare_all()
+    names = ("group", "network", "chip", "measured us>", "ours us>", "error>", "bound us>", "operators in turn us>")
+    table = make_table("Networks as this compiler builds them, beside what was measured", *names)
+    for each in found:
+        row = each.row
+        times = (f"{us:,.0f}" for us in (each.bound_us, each.plain_us))
+        ours = (f"{row.measured_us:,.0f}", f"{each.ours_us:,.0f}", _share(each.error()))
+        table.add_row(row.group, row.what, row.chip, *ours, *times)
+    CONSOLE.print(table)
+    table = make_table("Errors by group", "group", "rows>", "mean>", "worst>")
+    for group in dict.fromkeys(each.row.group for each in found):
+        rows = [each for each in found if each.row.group == group]
+        table.add_row(group, str(len(rows)), *_errors(rows))
+    CONSOLE.print(table)
+    _show_fit([each for each in found if each.row.group == END_TO_END], seed)
+
+
+def _show_fit(rows: Sequence[Compared], seed: int) -> None:
+    table = make_table(
+        "The host's request, fitted", "rows of the fit", "us>", "mean>", "worst>", "held out", "mean>", "worst>"
+    )
+    fitted, held = hold_out(rows, seed)
+    for used, others in ((fitted, held), (held, fitted), (rows, [])):
+        us = fitted_us(used)
+        judged = _errors(others, us) if others else ("", "")
+        names = (", ".join(each.row.what.partition(",")[0] for each in some) for some in (used, others))
+        table.add_row(next(names), f"{us:,.0f}", *_errors(used, us), next(names), *judged)
+    CONSOLE.print(table)
+
+
 def main() -> None:
     """The tables."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.calibration", description="The model beside AWS's numbers."
+    )
+    parser.add_argument("--seed", type=int, default=0, help="draws the rows that the host's fit does not see (0)")
+    options = parser.parse_args()
     show(rows())
+    _show_published(options.seed)
     table = make_table("What the same measurements say of a chip's numbers", "number", "from>", "to>", "taken>")
     for fit in fits():
         table.add_row(fit.what, f"{fit.low:,.1f} {fit.unit}", f"{fit.high:,.1f} {fit.unit}", f"{fit.taken:,.1f}")

@@ -150,28 +150,49 @@ class Plain:
         return DmaCopy(sbuf(rows, each), dram(rows, each), 0)
 
 
-def resnet50(plain: Plain) -> Iterator[Work]:
-    """Batch 1, 224 x 224."""
+_RESNETS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}
+
+
+def resnet(plain: Plain, layers: int = 50) -> Iterator[Work]:
+    """Batch 1, 224 x 224; blocks of two convolutions in the smallest, else bottlenecks."""
     yield plain.convolution(3, 64, 7, 112)
     yield plain.pool(64, 9, 56, "max")
-    depth = 64
-    for width, size, blocks in ((64, 56, 3), (128, 28, 4), (256, 14, 6), (512, 7, 3)):
+    depth, wider = 64, 1 if layers == 18 else 4
+    for stage, blocks in enumerate(_RESNETS[layers]):
+        width, size = 64 << stage, 56 >> stage
         for block in range(blocks):
-            before = size * 2 if block == 0 and width > 64 else size
-            yield plain.convolution(depth, width, 1, before)
-            yield plain.convolution(width, width, 3, size)
-            if block == 0:
-                yield plain.convolution(depth, 4 * width, 1, size)
-            yield plain.convolution(width, 4 * width, 1, size, is_joined=True)
-            depth = 4 * width
-    yield plain.pool(2048, 49, 1, "add")
-    yield plain.dense(2048, 1000, 1)
+            before = size * 2 if block == 0 and stage else size
+            if wider == 1:
+                yield plain.convolution(depth, width, 3, size)
+            else:
+                yield plain.convolution(depth, width, 1, before)
+                yield plain.convolution(width, width, 3, size)
+            if block == 0 and depth != wider * width:
+                yield plain.convolution(depth, wider * width, 1, size)
+            yield plain.convolution(width, wider * width, 3 if wider == 1 else 1, size, is_joined=True)
+            depth = wider * width
+    yield plain.pool(depth, 49, 1, "add")
+    yield plain.dense(depth, 1000, 1)
 
 
-def bert_base(plain: Plain, batch: int, tokens: int = 128) -> Iterator[Work]:
-    """The twelve layers of the encoder."""
-    hidden, heads, columns = 768, 12, tokens * batch
-    for _ in range(12):
+def vgg16(plain: Plain) -> Iterator[Work]:
+    """Batch 1, 224 x 224."""
+    depth = 3
+    for stage, (width, count) in enumerate(((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))):
+        for _ in range(count):
+            yield plain.convolution(depth, width, 3, 224 >> stage)
+            depth = width
+        yield plain.pool(width, 4, 112 >> stage, "max")
+    for depth, width in ((512 * 49, 4096), (4096, 4096), (4096, 1000)):
+        yield plain.dense(depth, width, 1)
+
+
+def bert(
+    plain: Plain, batch: int, tokens: int = 128, hidden: int = 768, heads: int = 12, layers: int = 12
+) -> Iterator[Work]:
+    """The layers of the encoder."""
+    columns = tokens * batch
+    for _ in range(layers):
         for _ in range(3):
             yield plain.dense(hidden, hidden, columns)
         yield plain.scores(heads * batch, tokens, hidden // heads)

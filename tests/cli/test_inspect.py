@@ -239,3 +239,18 @@ def test_an_interrupted_command(cli: Cli, neff_file: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(neff, "read_file", interrupt)
     assert cli("disassemble", neff_file) == (130, "", "neuron-cc disassemble: interrupted\n")
+
+
+def test_cpu_parts_are_timed_where_inputs_are_given(
+    cli: Cli, mixed_onnx_file: Path, neff_file: Path, tmp_path: Path
+) -> None:
+    library, arrays = tmp_path / "m.so", tmp_path / "x.npz"
+    np.savez(arrays, data=np.random.default_rng(0).standard_normal((4, 8)).astype("float32"))
+    assert cli("compile", mixed_onnx_file, "--output", library)[0] == 0
+    alone, timed = (json.loads(cli("report", library, "--json", *words)[1]) for words in ((), ("--input", arrays)))
+    assert alone["end_to_end"]["cpu_us"] is None
+    assert 0 < timed["end_to_end"]["cpu_us"] < 1e6
+    assert timed["end_to_end_us"] == pytest.approx(alone["end_to_end_us"] + timed["end_to_end"]["cpu_us"])
+    code, _, told = cli("report", neff_file, "--input", arrays)
+    assert code == 1
+    assert "--input is for timing CPU parts, and a .neff has none: leave the option out" in told

@@ -48,6 +48,24 @@ def test_two_subgraphs_add_up() -> None:
     assert sum(row.share for row in two.layers) == pytest.approx(1)
 
 
+def test_end_to_end_is_the_host_its_link_and_the_cores() -> None:
+    neff = add_relu()
+    parts = [Pipeline.of(neff), Pipeline.of(replace(neff, name="second"))]
+    report = make_report((*neff.placement, CPU), parts)
+    device, found = neff.device, report.end_to_end
+    link_us = 4 * 128 / device.host_bytes_per_second * 1e6
+    assert (found.request_us, found.calls_us) == (device.host_request_ns / 1e3, device.host_call_ns / 1e3)
+    assert found.transfers_us == pytest.approx(link_us)
+    assert (found.device_us, found.cpu_us) == (report.latency_us, None)
+    assert report.end_to_end_us == pytest.approx(found.request_us + found.calls_us + link_us + report.latency_us)
+    timed = make_report((*neff.placement, CPU), parts, cpu_us=70.0)
+    assert timed.end_to_end_us == pytest.approx(report.end_to_end_us + 70)
+    assert timed.latency_us == report.latency_us
+    said, said_timed = (" ".join(text(each).split()) for each in (report, timed))
+    assert "CPU parts not timed" in said
+    assert "CPU parts, timed on this machine 70.0" in said_timed
+
+
 def test_nothing_on_the_neuroncore() -> None:
     report = make_report((CPU,), [], "neuron/inf2")
     assert (report.device, report.latency_us, report.pe_utilisation, report.layers) == ("neuron/inf2", 0, 0, ())
@@ -58,7 +76,7 @@ def test_to_json_holds_everything() -> None:
     report = make_report(add_relu().placement, [Pipeline.of(add_relu())])
     raw = json.loads(report.to_json())
     assert raw == json.loads(json.dumps(report.to_dict()))
-    assert set(raw) == {field.name for field in fields(Report)} - {"parts"}
+    assert set(raw) == {field.name for field in fields(Report)} - {"parts"} | {"end_to_end_us"}
     assert raw["placement"][0] == {"name": "sum/add", "op": "Add", "where": "neuroncore", "reason": ""}
     assert raw["layers"][1]["op"] == "Relu"
 

@@ -5,6 +5,7 @@ import struct
 from typing import Any
 
 from tvm_neuron import neff
+from tvm_neuron.cli.arrays import Arrays
 from tvm_neuron.errors import NeffError
 from tvm_neuron.profile import Report, make_report
 
@@ -26,20 +27,22 @@ def open_compiled(path: str) -> Any:
     return _load_library(path)
 
 
-def report_of(path: str, bucket: int = 0) -> Report:
-    """The report of a .neff or a library, or of one of its buckets.
+def report_of(path: str, bucket: int = 0, inputs: Arrays | None = None) -> Report:
+    """The report of a .neff or a library, or of one of its buckets; with `inputs` its CPU parts are timed.
 
     Raises:
-        NeuronError: see `open_compiled`; a .neff has no buckets, a library not this one.
+        NeuronError: see `open_compiled`; a .neff has no buckets and no CPU parts, a library not this bucket.
     """
     compiled = open_compiled(path)
     if isinstance(compiled, neff.Pipeline):
         if bucket:
             raise NeffError(f"--bucket {bucket}: a .neff has one set of shapes; leave the option out")
+        if inputs is not None:
+            raise NeffError("--input is for timing CPU parts, and a .neff has none: leave the option out")
         return make_report(compiled.cores[0].placement, [compiled])
     from tvm_neuron.runtime import report
 
-    return report(compiled, bucket)
+    return report(compiled, bucket, inputs)
 
 
 def is_library(path: str) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 from rich.console import Console
 
 from tvm_neuron import neff
+from tvm_neuron.cli.arrays import read_npz
 from tvm_neuron.cli.compiled import add_program, read_program, report_of
 from tvm_neuron.cli.output import written_aside
 from tvm_neuron.errors import OptionError, from_extra
@@ -20,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="a .neff, or a library (.so)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument("--top", type=int, default=10, metavar="N", help="layers to show, slowest first (10)")
+    parser.add_argument("--input", metavar="X.npz", help="run it with these arrays, and time its CPU parts here")
     parser.add_argument("--html", metavar="PAGE", help="also write a page with plots, which opens in any browser")
     parser.add_argument("--timeline", metavar="T", help="also write a timeline: .json or .pftrace")
     parser.add_argument("--tables", metavar="FOLDER", help="also write Parquet tables of all instructions")
@@ -27,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Prints the report; nothing is run but the clock.
+    """Prints the report; nothing is run but the clock, and the library if it gets inputs.
 
     Raises:
         NeuronError: a file can't be read or written, an option has no such value.
@@ -37,7 +39,7 @@ def run(options: argparse.Namespace) -> None:
     if options.program and not (options.timeline or options.tables):
         raise OptionError("--program chooses the program for --timeline and --tables; a report is of the whole library")
     _check_extras(options)
-    result = report_of(options.file, options.bucket)
+    result = report_of(options.file, options.bucket, read_npz(options.input) if options.input else None)
     if options.timeline or options.tables:
         _write_run(options, result)
     if options.html:

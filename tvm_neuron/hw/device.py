@@ -47,7 +47,8 @@ class Device:
     semaphores: int
     cores_per_chip: int
     host_bytes_per_second: int  # of the link between host and device, one way
-    host_call_ns: int  # what one run costs before and after its transfers
+    host_call_ns: int  # what one more run of the device costs, before and after its transfers
+    host_request_ns: int  # what a request takes on the host besides: framework, runtime, driver
     host_operations_per_second: int  # of a CPU part: scalar operations
     sources: Mapping[str, str] = field(repr=False, compare=False)
 

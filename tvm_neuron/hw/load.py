@@ -13,6 +13,7 @@ _FOLDER = Path(__file__).parent / "chips"
 # What descriptions of chips, those in NEFFs too, did not have from the start: the chip lacks it or is as others.
 _LATER: dict[str, Any] = {
     "dma_indirect_ns": {"value": 0, "source": "not described: no computed addresses"},
+    "host_request_ns": {"value": 450_000, "source": "not described: as inf2"},
     "narrow_rate": {"value": 1, "source": "not described: as NeuronCore-v2"},
     "psum_accesses": {"value": 1, "source": "not described: as NeuronCore-v2"},
     "reciprocal_cycles": {"value": 2, "source": "not described: as the chips that are"},

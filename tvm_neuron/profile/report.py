@@ -9,6 +9,7 @@ from typing import Any
 from tvm_neuron.errors import OptionError, from_extra
 from tvm_neuron.hw import load_instance
 from tvm_neuron.neff import Neff, Pipeline, Placement
+from tvm_neuron.profile.end_to_end import EndToEnd, end_to_end
 from tvm_neuron.profile.measure import Measurement, measure
 from tvm_neuron.profile.pipeline import PipelineUse, pipeline_use
 from tvm_neuron.profile.run import Part
@@ -75,6 +76,7 @@ class Report:
     `precision` holds the options that say what float32 became. A subgraph on several cores is as many programs, and a
     row of `pipelines`. `transfers` are between the host and the cores, whose time is not in the latency. `interval_us`
     is the time between two runs that follow each other: the latency, but of pipelines what their slowest stage takes.
+    `end_to_end` is a request with the host, `end_to_end_us` its sum; the host's constants are no part of other numbers.
     `parts` are the programs themselves, from which pages and timelines are made.
     """
 
@@ -99,13 +101,19 @@ class Report:
     subgraphs: tuple[Subgraph, ...]
     pipelines: tuple[PipelineUse, ...] = ()
     transfers: tuple[Transfer, ...] = ()
+    end_to_end: EndToEnd = field(default_factory=EndToEnd)
     parts: tuple[Part, ...] = field(default=(), repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as dictionaries, lists and numbers, without `parts`."""
         found = asdict(replace(self, parts=())) | {"pipelines": [use.to_dict() for use in self.pipelines]}
         del found["parts"]
-        return found
+        return found | {"end_to_end_us": self.end_to_end_us}
+
+    @property
+    def end_to_end_us(self) -> float:
+        """What a request takes with the host: see `end_to_end`, which has its parts."""
+        return self.end_to_end.total_us
 
     def to_html(self, title: str = "", overlay: Any = None) -> str:
         """The report as a page that opens in any browser, also offline, with plots of every instruction.
@@ -147,8 +155,10 @@ class Report:
         )
 
 
-def make_report(placement: Iterable[Placement], parts: Sequence[Part], device: str = "") -> Report:
-    """The report of a model that became `parts`, in the order in which they run.
+def make_report(
+    placement: Iterable[Placement], parts: Sequence[Part], device: str = "", cpu_us: float | None = None
+) -> Report:
+    """The report of a model that became `parts`, in the order in which they run; `cpu_us`: of those on the CPU.
 
     Raises:
         ProgramError: a program deadlocks.
@@ -158,6 +168,8 @@ def make_report(placement: Iterable[Placement], parts: Sequence[Part], device: s
     measured = [measure(neff) for neff in neffs]
     pipelines = tuple(_pipelines(compiled, measured))
     total_us = sum(part.latency_us for part in measured)
+    latency_us = total_us + sum(pipeline.link_us for pipeline in pipelines)
+    moved = tuple(transfers(compiled))
     alone_us = total_us - sum(stage.latency_us for use in pipelines for stage in use.stages)
     subgraphs = tuple(_subgraph(neff, part) for neff, part in zip(neffs, measured, strict=True))
     peak_us = sum(part.macs_at_peak_us for part in measured)
@@ -166,7 +178,7 @@ def make_report(placement: Iterable[Placement], parts: Sequence[Part], device: s
         device=neffs[0].device.name if neffs else device,
         precision=_precision(neffs),
         placement=tuple(placement),
-        latency_us=total_us + sum(pipeline.link_us for pipeline in pipelines),
+        latency_us=latency_us,
         interval_us=alone_us + sum(pipeline.interval_us for pipeline in pipelines),
         cycles=sum(part.timing.cycles for part in measured),
         roofline_us=sum(part.roofline_us for part in measured),
@@ -183,7 +195,8 @@ def make_report(placement: Iterable[Placement], parts: Sequence[Part], device: s
         layers=_layers(neffs, measured, total_us),
         subgraphs=subgraphs,
         pipelines=pipelines,
-        transfers=tuple(transfers(compiled)),
+        transfers=moved,
+        end_to_end=end_to_end(compiled, moved, latency_us, cpu_us),
         parts=tuple(parts),
     )
 

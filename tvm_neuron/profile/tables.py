@@ -14,6 +14,8 @@ from tvm_neuron.profile.transfers import FROM_CORE, TO_CORE
 def render(report: Report, top: int = 10) -> RenderableType:
     """The headline, where operators run and why, the `top` slowest layers, and the engines."""
     parts: list[RenderableType] = [Text(report.headline())]
+    if report.end_to_end.device_us:
+        parts.append(Text(_end_to_end(report)))
     if report.precision:
         parts.append(Text(f"precision: {', '.join(f'{name} = {value}' for name, value in report.precision.items())}"))
     parts.append(_placement(report))
@@ -27,6 +29,17 @@ def render(report: Report, top: int = 10) -> RenderableType:
     if len(report.subgraphs) > 1:
         parts.append(_subgraphs(report))
     return Group(*parts)
+
+
+def _end_to_end(report: Report) -> str:
+    found = report.end_to_end
+    shares = {
+        "request": found.request_us, "further calls": found.calls_us, "transfers": found.transfers_us,
+        "cores": found.device_us, "CPU parts, timed on this machine": found.cpu_us or 0.0,
+    }  # fmt: skip
+    shown = ", ".join(f"{name} {us:,.1f}" for name, us in shares.items() if us)
+    untimed = "; CPU parts not timed" if found.cpu_us is None and report.placed("cpu") else ""
+    return f"end to end, with the host: {found.total_us:,.1f} us ({shown}{untimed})"
 
 
 def _table(title: str, *columns: str) -> Table:

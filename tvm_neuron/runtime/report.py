@@ -1,19 +1,43 @@
 """`tvm_neuron.report`: what a compiled library costs, from its manifest and its NEFFs."""
 
+import statistics
+import time
+from collections.abc import Mapping
+from typing import Any
+
 from tvm_neuron import neff
 from tvm_neuron.profile import CpuPart, Part, Report, make_report
 from tvm_neuron.runtime.contents import Library, manifest, neffs
+from tvm_neuron.runtime.executor import executors
+
+_RUNS = 5
 
 
-def report(library: Library, bucket: int = 0) -> Report:
+def report(library: Library, bucket: int = 0, inputs: Mapping[str, Any] | None = None) -> Report:
     """The report of a library, built just now or loaded from a file; of one of its buckets if it has several.
 
+    With `inputs`, an array for each by its name, the library is run, and its CPU parts are timed on this machine.
+
     Raises NeuronError when it was not compiled by tvm_neuron or has no such bucket, NeffError when a NEFF in it can't
-    be read.
+    be read, InputError when the inputs don't fit it.
     """
     described = manifest(library, bucket)
     placement = [neff.Placement(**row) for row in described["placement"]]
-    return make_report(placement, parts(library, bucket), described["device"])
+    found = parts(library, bucket)
+    is_timed = inputs is not None and any(isinstance(part, CpuPart) for part in found)
+    return make_report(placement, found, described["device"], _cpu_us(library, inputs) if is_timed else None)
+
+
+def _cpu_us(library: Library, inputs: Mapping[str, Any] | None) -> float:
+    """What runs take but for the hardware model, the median; the first one, which loads programs, doesn't count."""
+    executor = executors(library)()
+    executor.set_inputs(inputs or {})
+    seconds = []
+    for _ in range(_RUNS + 1):
+        begin = time.perf_counter()
+        executor.run()
+        seconds.append(time.perf_counter() - begin - executor.moved.model_seconds)
+    return 1e6 * statistics.median(seconds[1:])
 
 
 def parts(library: Library, bucket: int = 0) -> list[Part]:
