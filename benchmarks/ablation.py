@@ -27,6 +27,7 @@ from tvm_neuron.codegen.steps import Alternative, Step, without
 from tvm_neuron.errors import NeuronWarning
 from tvm_neuron.hw import load_device
 from tvm_neuron.sim import time_program
+from tvm_neuron.sweep import lines
 
 STEPS: tuple[Alternative, ...] = (*simplify.STEPS, *compile_stage.STEPS)
 LEAST = 0.005  # of a network's time: what changes it less is no effect
@@ -71,7 +72,7 @@ def _measure(network: str, chip: str, steps: Sequence[str], folder: Path, file: 
                 record["latency_us"] = latency_us(functions, chip)
         except Exception as error:  # a step that is needed after all
             record["message"] = f"{type(error).__name__}: {error}"
-        records.append(file, record | {"seconds": time.process_time() - begin})
+        lines.append(file, record | {"seconds": time.process_time() - begin})
         print(record["name"], record.get("latency_us", record.get("message")), flush=True)
 
 

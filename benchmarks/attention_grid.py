@@ -20,6 +20,7 @@ from benchmarks.catalogue import records, table
 from benchmarks.catalogue.apart import preload, run_apart
 from benchmarks.catalogue.measure import Job, measure
 from benchmarks.catalogue.reference import keep_reference
+from tvm_neuron.sweep import lines
 
 CHIPS = ("inf1", "inf2")
 WINDOWS, TOKENS, HEADS, HEAD_SIZES = (1, 64), (1, 300), (1, 16), (16, 32, 48, 64, 96, 128)
@@ -141,7 +142,7 @@ def main() -> None:
             found[chip].append(record)
             print(table.line(record), flush=True)
             if options.json:
-                records.append(options.json, record)
+                lines.append(options.json, record)
     for each in found.values():
         print(table.summary(each))
 

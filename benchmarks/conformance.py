@@ -32,6 +32,7 @@ from tvm_neuron import relay
 from tvm_neuron.errors import NeuronError
 from tvm_neuron.frontend.onnx.checks import NeedsShapeError
 from tvm_neuron.frontend.onnx.needs import NeedsValueError
+from tvm_neuron.sweep import engine
 
 MOST_SECONDS = 60
 LEAST_PASSED = Bar(1550, kind=Kind.LEAST)
@@ -53,13 +54,25 @@ class Outcome:
 
 
 def run_apart(cases: Sequence[TestCase], processes: int) -> Iterator[Outcome]:
-    """What becomes of `cases`; each batch in new `processes`, as TVM keeps the memory of what it ran."""
+    """What becomes of `cases`; each batch in new `processes`, as TVM keeps the memory of what it ran.
+
+    They are those of a sweep where its extra is installed.
+    """
+    if engine.is_there():
+        for case, found in engine.results(_in_sweep, cases, processes=processes, jobs_a_process=_BATCH):
+            yield Outcome(case.name, "crashed", -1, found.reason) if isinstance(found, engine.Lost) else found
+        return
     for begin in range(0, len(cases), _BATCH):
         batch = cases[begin : begin + _BATCH]
         # forked, so that the cases need not be sent; TVM has started no threads in this process
         with ProcessPoolExecutor(processes, get_context("fork"), _in_worker) as pool:
             for case, future in [(case, pool.submit(outcome, case)) for case in batch]:
                 yield _result(case, future)
+
+
+def _in_sweep(case: TestCase) -> Outcome:
+    _in_worker()
+    return outcome(case)
 
 
 def _in_worker() -> None:

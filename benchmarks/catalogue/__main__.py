@@ -7,6 +7,8 @@ of networks is needed. Results are JSON lines, and what a file has already is no
 import argparse
 import random
 import tempfile
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from benchmarks import machine
@@ -17,6 +19,7 @@ from benchmarks.catalogue.export import EXPORTERS, FAILED, MODEL, export
 from benchmarks.catalogue.measure import Job, measure
 from benchmarks.catalogue.sources import entries
 from benchmarks.publish import replace_table
+from tvm_neuron.sweep import engine, lines
 
 CHIPS = ("inf1", "inf2")
 ONNX_FOLDER = Path.home() / ".cache" / "tvm_neuron" / "catalogue"
@@ -45,26 +48,38 @@ def main() -> None:
 
 def _measure(chosen: list[Entry], options: argparse.Namespace) -> None:
     """Appends what is found to the file, and prints a line each."""
-    needs_export = any(not _models(entry, options) for entry in chosen)
-    preload([*_IMPORTS, *(("torch", "benchmarks.catalogue.preloaded") if needs_export else ())])
     commit = machine.commit()
-    limits = options.seconds, int(options.gigabytes * 1e9)
-    for number, entry in enumerate(chosen, 1):
-        folder = _folder(entry, options)
-        if not _models(entry, options):
-            stopped = run_apart(export, (entry, options.batch, folder, options.exporters), *limits)
-            if stopped:
-                folder.mkdir(parents=True, exist_ok=True)
-                (folder / FAILED).write_text(f"the export {stopped}")
-        models = _models(entry, options)
+    for number, (entry, found) in enumerate(_found(chosen, options), 1):
         record: records.Record = {"name": entry.name, "family": entry.family, "chip": options.chip}
         record |= {"batch": options.batch, "commit": commit}
-        if not models:
-            record |= {"outcome": "not exported", "message": "; ".join(_failures(folder))}
-        else:
-            record |= {"exporter": models[0].parent.name} | _measured(models[0].parent, options, limits)
-        records.append(options.json, record)
+        record |= {"outcome": "stopped", "message": found.reason} if isinstance(found, engine.Lost) else found
+        lines.append(options.json, record)
         print(f"{number}/{len(chosen)} {table.line(record)}", flush=True)
+
+
+def _found(chosen: list[Entry], options: argparse.Namespace) -> Iterator[tuple[Entry, records.Record | engine.Lost]]:
+    """One after the other, or, where the extra `sweep` is installed, in its processes."""
+    are_there = all(_models(entry, options) for entry in chosen)
+    task = partial(_record, options, [*_IMPORTS, *(() if are_there else ("torch", "benchmarks.catalogue.preloaded"))])
+    if engine.is_there():
+        return engine.results(task, chosen, processes=options.processes, address=options.address)
+    return ((entry, task(entry)) for entry in chosen)
+
+
+def _record(options: argparse.Namespace, imports: list[str], entry: Entry) -> records.Record:
+    """What is found of one network, in a process with limits."""
+    folder = _folder(entry, options)
+    limits = options.seconds, int(options.gigabytes * 1e9)
+    preload(imports)
+    if not _models(entry, options):
+        stopped = run_apart(export, (entry, options.batch, folder, options.exporters), *limits)
+        if stopped:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / FAILED).write_text(f"the export {stopped}")
+    models = _models(entry, options)
+    if not models:
+        return {"outcome": "not exported", "message": "; ".join(_failures(folder))}
+    return {"exporter": models[0].parent.name} | _measured(models[0].parent, options, limits)
 
 
 def _measured(folder: Path, options: argparse.Namespace, limits: tuple[int, int]) -> records.Record:
@@ -113,6 +128,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--onnx", type=Path, default=ONNX_FOLDER, metavar="FOLDER", help="models: %(default)s")
     parser.add_argument("--seconds", type=int, default=300, help="of processor time a network: %(default)s")
     parser.add_argument("--gigabytes", type=float, default=24, help="of memory that it may ask for: %(default)s")
+    parser.add_argument("--processes", type=int, metavar="N", help="networks at once, with the extra `sweep` (cores)")
+    parser.add_argument("--address", default="", help="a cluster of Ray to measure on, with the extra `sweep`")
     parser.add_argument("--compare", nargs=2, type=Path, metavar=("OLD", "NEW"), help="print what changed")
     parser.add_argument("--publish", nargs="+", type=Path, metavar="FILE", help="write docs/catalogue.md")
     return parser

@@ -6,27 +6,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tvm_neuron.sweep import lines
+
 Record = dict[str, Any]
 
 
 def load(file: Path) -> dict[str, Record]:
     """By the name of the network; the last line of each counts."""
-    if not file.exists():
-        return {}
-    lines = (json.loads(line) for line in file.read_text().splitlines() if line.endswith("}"))
-    return {record["name"]: record for record in lines}
+    return {record["name"]: record for record in lines.load(file)}
 
 
 def read(file: Path) -> Record:
     """What a process wrote of one network; nothing if it didn't."""
     return json.loads(file.read_text()) if file.exists() else {}
-
-
-def append(file: Path, record: Record) -> None:
-    """Adds a line."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a") as lines:
-        lines.write(json.dumps(record) + "\n")
 
 
 def ratio(record: Record) -> float | None:

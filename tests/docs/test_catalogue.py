@@ -19,6 +19,7 @@ from benchmarks.catalogue.products import multiplications
 from benchmarks.catalogue.reference import Reference, keep_reference
 from benchmarks.catalogue.sources import entries
 from tvm_neuron.codegen import capability
+from tvm_neuron.sweep import lines
 
 MODEL = """
     <ir_version: 8, opset_import: ["" : 18]>
@@ -112,7 +113,7 @@ def test_the_last_line_of_a_network_counts_and_half_a_line_does_not(tmp_path: Pa
     file = tmp_path / "deep" / "found.jsonl"
     assert records.load(file) == {}
     for record in (found("a", 20), found("b", 30), found("a", 15)):
-        records.append(file, record)
+        lines.append(file, record)
     file.write_text(file.read_text() + '{"name": "c", "late')
     assert {name: each["latency_us"] for name, each in records.load(file).items()} == {"a": 15, "b": 30}
 

@@ -52,7 +52,7 @@ def results(
     if not jobs:
         return
     with _connected(ray, processes, address):
-        remote = ray.remote(max_retries=RETRIES, max_calls=jobs_a_process)(task)
+        remote = ray.remote(max_retries=RETRIES, max_calls=jobs_a_process)(lambda job: task(job))  # of functions only
         waiting = {remote.remote(job): job for job in jobs}
         while waiting:
             (ended, *_), _ = ray.wait(list(waiting), num_returns=1)
