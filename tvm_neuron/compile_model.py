@@ -12,7 +12,7 @@ import tvm
 from tvm_neuron import relay
 from tvm_neuron.codegen.options import BuildOptions, current_options
 from tvm_neuron.errors import ModelError
-from tvm_neuron.frontend import Params, from_onnx, xla
+from tvm_neuron.frontend import Params, from_onnx, mxnet, xla
 from tvm_neuron.frontend import jax as of_jax
 from tvm_neuron.frontend import torch as of_torch
 from tvm_neuron.relay.build_module import TargetLike
@@ -24,12 +24,13 @@ def compile_model(
 ) -> ExecutorFactory:
     """Compile a model of any framework that there is a door for.
 
-    `model` is the path of a file (.onnx; of torch .pt2, or .pt with a script; .mlir with StableHLO), an ONNX
-    ModelProto, a module of Relax or Relay, of PyTorch an `nn.Module`, a function of tensors, a ScriptModule or an
-    ExportedProgram, or of JAX a function of `jax.jit`, or what its `lower` gives.
+    `model` is the path of a file (.onnx; of torch .pt2, or .pt with a script; .mlir with StableHLO; of MXNet
+    -symbol.json or .params, the other beside it), an ONNX ModelProto, a module of Relax or Relay, of PyTorch an
+    `nn.Module`, a function of tensors, a ScriptModule or an ExportedProgram, or of JAX a function of `jax.jit`, or what
+    its `lower` gives.
     `example_inputs` are the arguments of one call of a model that has none of its own: a tensor, a tuple of arguments,
-    or (of PyTorch) a dictionary of named ones; shapes and dtypes are taken from them. An ExportedProgram that leaves
-    its batch open gives a library that takes any number of rows (`dynamic_batch`).
+    or (of PyTorch and MXNet) a dictionary of named ones; shapes and dtypes are taken from them. An ExportedProgram that
+    leaves its batch open gives a library that takes any number of rows (`dynamic_batch`).
 
     Raises OptionError (a package that is needed is not installed), ModelError (the model can't be read or imported),
     and what `relay.build` raises.
@@ -45,7 +46,7 @@ def import_model(
 ) -> tuple[tvm.IRModule, Params, BuildOptions | None]:
     """A model that is none of TVM as a Relax module, its weights, and the options, to which an open batch is added."""
     if isinstance(model, str | os.PathLike):
-        model = _read(Path(model))
+        model = _read(Path(model), example_inputs)
     if of_jax.is_of_jax(model):
         given = example_inputs if isinstance(example_inputs, tuple) else (example_inputs,)
         whole = model if hasattr(model, "compiler_ir") else of_jax.lowered(model, given)
@@ -70,8 +71,11 @@ def import_model(
     return *from_onnx(found.model), options
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path, example_inputs: Any) -> Any:
     """What is in a file; the path itself of one that the importer of ONNX reads or refuses."""
     if path.suffix in of_torch.SUFFIXES:
         return of_torch.read(path)
+    if mxnet.is_mxnet(path):
+        symbol, weights = mxnet.read(path)
+        return mxnet.to_onnx(symbol, weights, *mxnet.described(symbol, weights, example_inputs))
     return xla.to_onnx(xla.read(path)) if path.suffix in xla.SUFFIXES else path

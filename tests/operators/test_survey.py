@@ -77,5 +77,5 @@ def test_frameworks() -> None:
     assert isinstance(found, Listing)
     assert next(op for op in found.operators if op.name == "Conv").is_on_neuroncore
     assert next(op for op in listing("RELAX").operators if op.name == "nn.conv2d").is_on_neuroncore
-    with pytest.raises(OptionError, match="there is no list of its own for MXNET: export the model to ONNX"):
+    with pytest.raises(OptionError, match="there is no list of its own for MXNET: its operators become ONNX's"):
         listing("MXNET")

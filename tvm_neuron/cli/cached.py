@@ -51,14 +51,16 @@ def find(options: argparse.Namespace, request: Request, on_stage: Callable[[str]
     Raises:
         OptionError: see `open_store`.
     """
+    from tvm_neuron.frontend import mxnet
     from tvm_neuron.frontend.onnx.files import model_files
 
     store = open_store(options.cache, on_stage)
     if store is None:
         return None
     on_stage("look into the cache")
-    files = model_files(Path(options.model))
-    wishes = request.to_dict() | {"name": Path(options.model).stem}
+    model = Path(options.model)
+    files = [*mxnet.files_of(model)] if mxnet.is_mxnet(model) else model_files(model)
+    wishes = request.to_dict() | {"name": model.stem}
     return Cached(store, fingerprint(wishes, files), files, [_state(path) for path in files])
 
 

@@ -10,15 +10,16 @@ from tvm_neuron.hw import CHIPS
 
 _ELSEWHERE = {
     "TENSORFLOW": "python -m tf2onnx.convert --saved-model DIR --output model.onnx (or --graphdef FILE.pb)",
-    "MXNET": "mxnet.onnx.export_model(...)",
 }
-FRAMEWORKS = ("ONNX", "PYTORCH", "XLA", *_ELSEWHERE)
+FRAMEWORKS = ("ONNX", "PYTORCH", "XLA", "MXNET", *_ELSEWHERE)
 _TFLITE = "python -m tf2onnx.convert --tflite FILE.tflite --output model.onnx"
 _HLO = "write it as StableHLO, jax.jit(f).lower(x).as_text(), into a .mlir"
-_SUFFIXES = {"PYTORCH": (".pt2", ".pt", ".pth"), "XLA": (".mlir", ".mlirbc", ".stablehlo")}
+_ENDINGS = {
+    "PYTORCH": (".pt2", ".pt", ".pth"), "XLA": (".mlir", ".mlirbc", ".stablehlo"), "MXNET": ("-symbol.json", ".params"),
+}  # fmt: skip
 _ADVICE = (
     dict.fromkeys((".ckpt", ".safetensors"), "torch.onnx.export(model, example_inputs, 'model.onnx')")
-    | {".tflite": _TFLITE, ".hlo": _HLO, ".params": _ELSEWHERE["MXNET"]}
+    | {".tflite": _TFLITE, ".hlo": _HLO}
     | dict.fromkeys((".h5", ".keras"), "python -m tf2onnx.convert --keras FILE --output model.onnx")
 )
 
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """The arguments about the model alone."""
-    parser.add_argument("model", metavar="MODEL", help=".onnx, of PyTorch .pt2 or a script in a .pt, of XLA .mlir")
+    parser.add_argument("model", metavar="MODEL", help=".onnx, .pt2 or .pt, .mlir, -symbol.json")
     parser.add_argument("--framework", type=str.upper, choices=FRAMEWORKS, help="without it, the file's name says it")
     parser.add_argument(
         "--io-config",
@@ -41,7 +42,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def check_framework(options: argparse.Namespace) -> None:
-    """Models are files of ONNX, PyTorch or StableHLO.
+    """Models are files of ONNX, PyTorch, StableHLO or MXNet.
 
     Raises:
         OptionError: --framework, or the name of the file, says another; the message says how to convert the model. Or
@@ -55,13 +56,18 @@ def check_framework(options: argparse.Namespace) -> None:
             f"{given}: models are read as ONNX. Convert it: {advice}; then give the .onnx file"
             + (", without --framework" if options.framework else "")
         )
-    found = next((framework for framework, suffixes in _SUFFIXES.items() if suffix in suffixes), "ONNX")
+    found = _framework_of(options.model)
     if options.framework not in (None, found):
-        known = "; ".join(f"{framework}: {', '.join(suffixes)}" for framework, suffixes in _SUFFIXES.items())
+        known = "; ".join(f"{framework}: {', '.join(endings)}" for framework, endings in _ENDINGS.items())
         raise OptionError(
             f"--framework {options.framework}: '{options.model}' is no file of it by its name ({known}; others are "
             "read as ONNX)"
         )
+
+
+def _framework_of(name: str) -> str:
+    """By the name of a file; ONNX reads, or refuses, all others."""
+    return next((framework for framework, endings in _ENDINGS.items() if name.lower().endswith(endings)), "ONNX")
 
 
 def read_model(model: Any, inputs: IoConfig) -> tuple[Any, Any]:
@@ -77,17 +83,21 @@ def read_model(model: Any, inputs: IoConfig) -> tuple[Any, Any]:
 
 
 def as_onnx(model: Any, inputs: IoConfig) -> Any:
-    """A file of PyTorch or StableHLO as a ModelProto; anything else as it is.
+    """A file of PyTorch, StableHLO or MXNet as a ModelProto; anything else as it is.
 
     Raises:
         NeuronError: it can't be read, or a script is not told its inputs.
     """
-    suffix = model.suffix.lower() if isinstance(model, Path) else ""
-    if suffix in _SUFFIXES["XLA"]:
+    framework = _framework_of(model.name) if isinstance(model, Path) else "ONNX"
+    if framework == "MXNET":
+        from tvm_neuron.frontend import mxnet
+
+        return mxnet.to_onnx(*mxnet.read(model), inputs.shapes or {}, inputs.dtypes)
+    if framework == "XLA":
         from tvm_neuron.frontend import xla
 
         return xla.to_onnx(xla.read(model))
-    if suffix not in _SUFFIXES["PYTORCH"]:
+    if framework != "PYTORCH":
         return model
     from tvm_neuron.frontend import torch
 

@@ -14,7 +14,7 @@ FRAMEWORKS = ("ONNX", "RELAX")
 
 _OTHERS = {
     "TENSORFLOW": "export the model to ONNX (tf2onnx)",
-    "MXNET": "export the model to ONNX (mx2onnx)",
+    "MXNET": "its operators become ONNX's: see the list of ONNX, and docs/mxnet.md",
     "PYTORCH": "its models come in by the ONNX that torch writes: see the list of ONNX",
     "XLA": "export the model to ONNX",
 }

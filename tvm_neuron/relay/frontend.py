@@ -9,6 +9,7 @@ import tvm
 from tvm_neuron import frontend
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.coreml import from_coreml
+from tvm_neuron.frontend.mxnet import from_mxnet
 from tvm_neuron.frontend.tflite import from_tflite
 from tvm_neuron.frontend.torch import from_pytorch
 from tvm_neuron.relay import onnx_model
@@ -20,7 +21,6 @@ _ELSEWHERE = {
     "from_keras": "keras: model.export('model.onnx', format='onnx')",
     "from_tensorflow": "tf2onnx: python -m tf2onnx.convert --graphdef model.pb --inputs x:0 --outputs y:0",
     "from_paddle": "paddle2onnx: paddle2onnx --model_dir ... --save_file model.onnx",
-    "from_mxnet": "mxnet: mxnet.onnx.export_model",
     "from_caffe": "caffe2onnx",
     "from_caffe2": "torch: it became part of PyTorch, whose torch.onnx.export writes its models",
     "from_darknet": "darknet2onnx or PyTorch's readers of .cfg and .weights files",
@@ -28,7 +28,7 @@ _ELSEWHERE = {
 }
 """Importers of TVM 0.18 that are not here: what writes such models as ONNX."""
 
-__all__ = ["from_coreml", "from_onnx", "from_pytorch", "from_tflite", *_ELSEWHERE]
+__all__ = ["from_coreml", "from_mxnet", "from_onnx", "from_pytorch", "from_tflite", *_ELSEWHERE]
 
 
 def from_onnx(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tvm_neuron.errors import ModelError
+from tvm_neuron.frontend.refused import RefusedError
 from tvm_neuron.frontend.xla.scope import Scope
 
 Converter = Callable[[Scope, Any, "Mapping[str, Converter]"], None]
@@ -30,19 +31,10 @@ def convert_region(scope: Scope, block: Any, converters: Mapping[str, Converter]
             raise ModelError(f"operator '{scope.graph.scope}' ({operation.name}) has no converter to ONNX")
         try:
             converter(scope, operation, converters)
-        except _RefusedError as error:
+        except RefusedError as error:
             raise ModelError(f"operator '{scope.graph.scope}' ({operation.name}) can't be imported: {error}") from error
         scope.graph.scope = outer
     return []
-
-
-class _RefusedError(Exception):
-    pass
-
-
-def refuse(reason: str) -> "_RefusedError":
-    """What a converter raises, with the sentence's end after 'can't be imported:'."""
-    return _RefusedError(reason)
 
 
 def _name(operation: Any) -> str:

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from tvm_neuron.errors import ModelError
-from tvm_neuron.frontend.xla.graph import Graph, Shape
+from tvm_neuron.frontend.graph import Graph, Shape
 
 _DTYPES = {
     "i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,

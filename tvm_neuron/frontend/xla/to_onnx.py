@@ -7,12 +7,11 @@ import onnx
 from onnx import helper
 
 from tvm_neuron.errors import ModelError
-from tvm_neuron.frontend.xla.graph import OPSET, Graph, tensor_type
+from tvm_neuron.frontend.graph import Graph, model_of, tensor_type
 from tvm_neuron.frontend.xla.operators import CONVERTERS
 from tvm_neuron.frontend.xla.region import convert_region
 from tvm_neuron.frontend.xla.scope import Scope, dtype_of, shape_of
 
-_IR_VERSION = 10
 _ATTRIBUTE_NAME = re.compile(r"\W+")
 
 
@@ -33,19 +32,15 @@ def to_onnx(module: Any) -> onnx.ModelProto:
         block = main.regions[0].blocks[0]
         inputs, outputs = [], []
         for number, argument in enumerate(block.arguments):
-            name = _argument_name(main, number)
+            name = graph.reserve(_argument_name(main, number))
             scope.set(argument, name)
             inputs.append(tensor_type(name, shape_of(argument), dtype_of(argument)))
         results = convert_region(scope, block, CONVERTERS)
         for number, value in enumerate(results):
-            name = f"result{number}"
+            name = graph.reserve(f"result{number}")
             graph.nodes.append(helper.make_node("Identity", [scope.full(value)], [name], name=f"output{number}"))
             outputs.append(tensor_type(name, shape_of(value), dtype_of(value)))
-        model = helper.make_model(
-            graph.proto("main", inputs, outputs), opset_imports=[helper.make_opsetid("", OPSET)]
-        )
-        model.ir_version = _IR_VERSION
-        return model
+        return model_of(graph, inputs, outputs)
 
 
 def _argument_name(main: Any, number: int) -> str:

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from tvm_neuron.frontend.xla.graph import tensor_type
+from tvm_neuron.frontend.graph import tensor_type
+from tvm_neuron.frontend.refused import RefusedError
 from tvm_neuron.frontend.xla.operators.elementwise import compared
-from tvm_neuron.frontend.xla.region import Converter, convert_region, refuse
+from tvm_neuron.frontend.xla.region import Converter, convert_region
 from tvm_neuron.frontend.xla.scope import Scope, Tensor, dtype_of, shape_of
 
 _MOST_NODES = 50_000  # of a loop that is written out
@@ -25,7 +26,7 @@ def _call(scope: Scope, op: Any, converters: Mapping[str, Converter]) -> None:
     key = "callee" if "callee" in op.attributes else "decomposition"
     function = scope.functions.get(str(op.attributes[key].value))
     if function is None:
-        raise refuse(f"the module has no function {op.attributes[key]}")
+        raise RefusedError(f"the module has no function {op.attributes[key]}")
     given = [scope.tensors[value] for value in op.operands]
     found = _written_out(scope, function.regions[0].blocks[0], given, converters)
     for result, tensor in zip(op.results, found, strict=True):
@@ -35,7 +36,7 @@ def _call(scope: Scope, op: Any, converters: Mapping[str, Converter]) -> None:
 def _custom_call(scope: Scope, op: Any, _: Mapping[str, Converter]) -> None:
     target = str(op.attributes["call_target_name"].value)
     if target not in ("Sharding", "annotate_device_placement"):
-        raise refuse(f"it calls '{target}', which is no part of StableHLO")
+        raise RefusedError(f"it calls '{target}', which is no part of StableHLO")
     for value, result in zip(op.operands, op.results, strict=True):
         scope.tensors[result] = scope.tensors[value]
 
@@ -51,7 +52,7 @@ def _while(scope: Scope, op: Any, converters: Mapping[str, Converter]) -> None:
     for _ in range(times):
         tensors = _written_out(scope, body, tensors, converters)
         if len(scope.graph.nodes) - begun > _MOST_NODES:
-            raise refuse(f"its {times} rounds, written out, are more than {_MOST_NODES} operators")
+            raise RefusedError(f"its {times} rounds, written out, are more than {_MOST_NODES} operators")
     for result, tensor in zip(op.results, tensors, strict=True):
         scope.tensors[result] = tensor
 

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
-from tvm_neuron.frontend.xla.graph import Graph
-from tvm_neuron.frontend.xla.region import Converter, refuse
+from tvm_neuron.frontend.graph import Graph
+from tvm_neuron.frontend.refused import RefusedError
+from tvm_neuron.frontend.xla.region import Converter
 from tvm_neuron.frontend.xla.scope import Scope, dtype_of, shape_of
 
 Compute = Callable[[Graph, list[str], np.dtype[Any]], str]
@@ -164,7 +165,7 @@ def _convert(scope: Scope, op: Any, _: Mapping[str, Converter]) -> None:
 def _bitcast(scope: Scope, op: Any, _: Mapping[str, Converter]) -> None:
     known = scope.known(op.operands[0])
     if known is None:
-        raise refuse("ONNX has no operator for the bits of numbers that are known at run time only")
+        raise RefusedError("ONNX has no operator for the bits of numbers that are known at run time only")
     bits = known.ravel().view(dtype_of(op.results[0]))
     scope.set(op.results[0], scope.graph.constant(bits.reshape(shape_of(op.results[0]))))
 

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
+from tvm_neuron.frontend.refused import RefusedError
 from tvm_neuron.frontend.xla.operators.elementwise import compared
 from tvm_neuron.frontend.xla.operators.reductions import body_of
-from tvm_neuron.frontend.xla.region import Converter, refuse
+from tvm_neuron.frontend.xla.region import Converter
 from tvm_neuron.frontend.xla.scope import Scope, dtype_of, shape_of
 
 
@@ -21,7 +22,7 @@ def _sort(scope: Scope, op: Any, _: Mapping[str, Converter]) -> None:
     returned = list(op.regions[0].blocks[0].operations)[-1].operation.operands[0]
     last = compares[-1] if compares else None
     if last is None or last.results[0] != returned or not all(map(_reads, last.operands, (first, second))):
-        raise refuse("it compares otherwise than by one key that rises or falls")
+        raise RefusedError("it compares otherwise than by one key that rises or falls")
     direction = compared(last)
     graph, size = scope.graph, shape_of(keys)[axis]
     largest = int(direction in ("GT", "GE"))

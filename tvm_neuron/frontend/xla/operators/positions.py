@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
+from tvm_neuron.frontend.refused import RefusedError
 from tvm_neuron.frontend.xla.operators.products import numbers
 from tvm_neuron.frontend.xla.operators.reductions import body_of
 from tvm_neuron.frontend.xla.operators.shapes import ints, sliced
-from tvm_neuron.frontend.xla.region import Converter, refuse
+from tvm_neuron.frontend.xla.region import Converter
 from tvm_neuron.frontend.xla.scope import Scope, shape_of
 
 _INT64 = helper.np_dtype_to_tensor_dtype(np.dtype(np.int64))
@@ -176,12 +177,12 @@ _REDUCTIONS = {
 def _scatter(scope: Scope, op: Any, _: Mapping[str, Converter]) -> None:
     """By ScatterND; what is addressed outside of the operand goes to a row that is cut off, as XLA drops it."""
     if len(op.operands) != 3:
-        raise refuse("it writes to several tensors at once")
+        raise RefusedError("it writes to several tensors at once")
     value, positions, updates = op.operands
     body = body_of(op)
     names = [each.name for each in body]
     if names and (len(names) > 1 or names[0] not in _REDUCTIONS):
-        raise refuse(f"it combines by {', '.join(names)}")
+        raise RefusedError(f"it combines by {', '.join(names)}")
     found = numbers(op, "scatter_dimension_numbers", "ScatterDimensionNumbers")
     batches = [*found.input_batching_dims], [*found.scatter_indices_batching_dims]
     inserted = [*found.inserted_window_dims, *batches[0]]

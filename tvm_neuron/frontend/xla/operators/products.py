@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tvm_neuron.frontend.refused import RefusedError
 from tvm_neuron.frontend.xla.operators.shapes import ints, padded, reversed_along
-from tvm_neuron.frontend.xla.region import Converter, refuse
+from tvm_neuron.frontend.xla.region import Converter
 from tvm_neuron.frontend.xla.scope import Scope, dtype_of, shape_of
 
 
@@ -48,7 +49,7 @@ def _same_dtype(scope: Scope, op: Any) -> list[str]:
     """The operands, if their dtype is the result's."""
     dtypes = [dtype_of(value) for value in (*op.operands, op.results[0])]
     if len(set(dtypes)) > 1:
-        raise refuse(f"its operands and its result have several dtypes: {', '.join(map(str, dtypes))}")
+        raise RefusedError(f"its operands and its result have several dtypes: {', '.join(map(str, dtypes))}")
     return [scope.full(value) for value in op.operands]
 
 

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
+from tvm_neuron.frontend.refused import RefusedError
 from tvm_neuron.frontend.xla.operators.elementwise import compared
 from tvm_neuron.frontend.xla.operators.shapes import ints
-from tvm_neuron.frontend.xla.region import Converter, refuse
+from tvm_neuron.frontend.xla.region import Converter
 from tvm_neuron.frontend.xla.scope import Scope, dtype_of
 
 _REDUCE = {
@@ -44,20 +45,20 @@ def _reduce(scope: Scope, op: Any, _: Mapping[str, Converter]) -> None:
         _places(scope, op, body)
         return
     if len(op.results) != 1 or len(body) != 1:
-        raise refuse(f"it combines by {', '.join(each.name for each in body)}; by one operator alone it can be")
+        raise RefusedError(f"it combines by {', '.join(each.name for each in body)}; by one operator alone it can be")
     (value, start), (result,) = op.operands, op.results
     name, dtype = body[0].name, dtype_of(value)
     axes = ints(op, "dimensions")
     if dtype == np.bool_:
         if name not in _OF_TRUTHS:
-            raise refuse(f"it combines truths by {name}")
+            raise RefusedError(f"it combines truths by {name}")
         whole = helper.np_dtype_to_tensor_dtype(np.dtype(np.int32))
         numbers = scope.graph.add("Cast", scope.full(value), to=whole)
         found = _reduced(scope, _OF_TRUTHS[name], numbers, axes, scope.graph.add("Cast", scope.full(start), to=whole))
         scope.set(result, scope.graph.add("Cast", found, to=helper.np_dtype_to_tensor_dtype(dtype)))
         return
     if name not in _REDUCE:
-        raise refuse(f"it combines by {name}")
+        raise RefusedError(f"it combines by {name}")
     known = scope.known(start)
     is_neutral = known is not None and np.all(known == neutral(name, dtype))
     scope.set(result, _reduced(scope, name, scope.full(value), axes, "" if is_neutral else scope.full(start)))
@@ -86,7 +87,7 @@ def _places(scope: Scope, op: Any, body: list[Any]) -> None:
     is_iota = len(axes) == 1 and known is not None and np.array_equal(known.ravel(), np.arange(counted[axes[0]]))
     direction = compared(first) if first is not None and is_by_value else ""
     if not is_iota or direction not in ("GT", "LT") or not directions <= {"GT", "LT"}:
-        raise refuse("it reduces several tensors together otherwise than argmax and argmin do")
+        raise RefusedError("it reduces several tensors together otherwise than argmax and argmin do")
     pick, extreme = ("ArgMax", "ReduceMax") if direction == "GT" else ("ArgMin", "ReduceMin")
     name = scope.full(value)
     scope.set(op.results[0], scope.graph.add(extreme, name, scope.graph.ints(axes), keepdims=0))

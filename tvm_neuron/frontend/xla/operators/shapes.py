@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tvm_neuron.frontend.xla.graph import Graph
+from tvm_neuron.frontend.graph import Graph
 from tvm_neuron.frontend.xla.region import Converter
 from tvm_neuron.frontend.xla.scope import Scope, dtype_of, shape_of
 

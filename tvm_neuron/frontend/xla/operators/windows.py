@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from tvm_neuron.frontend.refused import RefusedError
 from tvm_neuron.frontend.xla.operators.elementwise import compared
 from tvm_neuron.frontend.xla.operators.reductions import body_of, neutral
 from tvm_neuron.frontend.xla.operators.shapes import ints, padded, sliced
-from tvm_neuron.frontend.xla.region import Converter, refuse
+from tvm_neuron.frontend.xla.region import Converter
 from tvm_neuron.frontend.xla.scope import Scope, dtype_of, elements, shape_of
 
 _COMBINE = {"stablehlo.add": "Add", "stablehlo.multiply": "Mul", "stablehlo.maximum": "Max", "stablehlo.minimum": "Min"}
@@ -18,15 +19,15 @@ _COMBINE = {"stablehlo.add": "Add", "stablehlo.multiply": "Mul", "stablehlo.maxi
 def _reduce_window(scope: Scope, op: Any, _: Mapping[str, Converter]) -> None:
     body = body_of(op)
     if len(op.results) != 1 or len(body) != 1 or body[0].name not in _COMBINE:
-        raise refuse(f"it combines by {', '.join(each.name for each in body)}")
+        raise RefusedError(f"it combines by {', '.join(each.name for each in body)}")
     (value, start), (result,) = op.operands, op.results
     name, dtype, shape = body[0].name, dtype_of(value), shape_of(value)
     known = scope.known(start)
     if known is None or not np.all(known == neutral(name, dtype)):
-        raise refuse("it starts from another value than the one that changes nothing")
+        raise RefusedError("it starts from another value than the one that changes nothing")
     window, strides, steps, spread, pads = _window(op, len(shape))
     if max(spread, default=1) > 1:
-        raise refuse("its operand is spread (base_dilations)")
+        raise RefusedError("its operand is spread (base_dilations)")
     is_whole = [size == extent for size, extent in zip(window, shape, strict=True)]
     moving = [axis for axis in range(len(shape)) if window[axis] > 1 or strides[axis] > 1 or any(pads[axis])]
     if name == "stablehlo.add" and len(moving) == 1 and is_whole[moving[0]] and max(strides) == max(steps) == 1:
@@ -112,7 +113,7 @@ def _select_and_scatter(scope: Scope, op: Any, _: Mapping[str, Converter]) -> No
         [each.name for each in selects] != ["stablehlo.compare"] or compared(selects[0]) not in ("GE", "LE")
         or [each.name for each in scatters] != ["stablehlo.add"] or known is None or np.any(known)
     ):  # fmt: skip
-        raise refuse("it does otherwise than the gradient of pooling: selects by ge or le, adds up from 0")
+        raise RefusedError("it does otherwise than the gradient of pooling: selects by ge or le, adds up from 0")
     graph, shape, dtype = scope.graph, shape_of(value), dtype_of(value)
     is_maximum = compared(selects[0]) == "GE"
     window, strides, steps, _spread, pads = _window(op, len(shape))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 OPSET = 21  # the first whose bitwise and cast operators take all that StableHLO has
+IR_VERSION = 10
 Shape = tuple[int, ...]
 
 
@@ -21,6 +22,7 @@ class Graph:
         self.scope = ""
         self._known: set[str] = set()  # tensors that follow from constants alone
         self._named: dict[str, int] = {}
+        self._taken: set[str] = set()  # names of inputs and outputs, which are the model's own
         self._tensors = 0
 
     def add(self, op: str, *inputs: str, results: int = 1, **attributes: Any) -> Any:
@@ -47,10 +49,15 @@ class Graph:
         """Whether it follows from constants alone."""
         return name in self._known
 
+    def reserve(self, name: str) -> str:
+        """The name, which no tensor is given any more."""
+        self._taken.add(name)
+        return name
+
     def body(self) -> "Graph":
         """A graph inside of this one, which may read its tensors."""
         inner = Graph()
-        inner._known, inner._named, inner.scope = self._known, self._named, self.scope
+        inner._known, inner._named, inner.scope, inner._taken = self._known, self._named, self.scope, self._taken
         inner._tensors = self._tensors + 100_000 * (1 + len(self._named))  # names that this one does not reach
         return inner
 
@@ -61,6 +68,8 @@ class Graph:
 
     def _tensor(self) -> str:
         self._tensors += 1
+        while f"t{self._tensors}" in self._taken:
+            self._tensors += 1
         return f"t{self._tensors}"
 
     def _name(self, op: str) -> str:
@@ -73,3 +82,9 @@ class Graph:
 def tensor_type(name: str, shape: Shape, dtype: Any) -> onnx.ValueInfoProto:
     """The declaration of an input or output."""
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
+
+
+def model_of(graph: Graph, inputs: Sequence[onnx.ValueInfoProto], outputs: Sequence[onnx.ValueInfoProto]) -> Any:
+    """The graph as a ModelProto."""
+    opsets = [helper.make_opsetid("", OPSET)]
+    return helper.make_model(graph.proto("main", inputs, outputs), opset_imports=opsets, ir_version=IR_VERSION)
