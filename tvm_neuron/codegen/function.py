@@ -1,10 +1,11 @@
 """compile_function: the list of steps from one Relax function to its NEFF."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from tvm import relax
 
+from tvm_neuron.codegen.by_hand import compile_by_hand, is_by_hand
 from tvm_neuron.codegen.capability import verdict
 from tvm_neuron.codegen.compile_stage import compile_stage
 from tvm_neuron.codegen.found_before import recall, remember
@@ -45,6 +46,9 @@ def compile_function(func: relax.Function, name: str, device: Device, options: B
     def make(options: BuildOptions) -> Pipeline:
         return compile_pipeline(legalise(func), name, device, options)
 
+    if is_by_hand(func):
+        again = partial(compile_function, device=device, options=replace(options, on_stage=lambda _stage: None))
+        return b"".join(pipeline_pieces(compile_by_hand(func, name, options, again)))
     is_searched = options.optlevel == max(LEVELS)
     pipeline = _searched(make, func, name, device, options) if is_searched else make(options)
     return b"".join(pipeline_pieces(pipeline))

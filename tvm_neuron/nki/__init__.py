@@ -7,11 +7,12 @@ names. A kernel is Python code of the user's, run with the user's rights.
 from tvm_neuron.nki import isa, language
 from tvm_neuron.nki.kernel import Kernel, Traced, jit, watch
 from tvm_neuron.nki.launch import baremetal, benchmark, profile, save, simulate, simulate_kernel, trace
+from tvm_neuron.nki.models import call, register
 from tvm_neuron.nki.modules import install
 
 install()
 
 __all__ = [
-    "Kernel", "Traced", "baremetal", "benchmark", "isa", "jit", "language", "profile", "save", "simulate",
-    "simulate_kernel", "trace", "watch",
+    "Kernel", "Traced", "baremetal", "benchmark", "call", "isa", "jit", "language", "profile", "register", "save",
+    "simulate", "simulate_kernel", "trace", "watch",
 ]  # fmt: skip

@@ -42,7 +42,7 @@ class Traced:
         machine = Machine(self.assembled.program, self.device, self.assembled.weights)
         found = machine.run(self.inputs, mode)
         arrays = tuple(
-            found[self.assembled.names[view.tensor.number]].reshape(view.shape) for view in _each(self.returned)
+            found[self.assembled.names[view.tensor.number]].reshape(view.shape) for view in each_of(self.returned)
         )
         return arrays if isinstance(self.returned, tuple | list) else arrays[0] if arrays else None
 
@@ -105,7 +105,7 @@ class Kernel:
             trace.settle()
         finally:
             end()
-        outputs = _each(returned)
+        outputs = each_of(returned)
         _check_outputs(trace, outputs)
         assembled = assemble(trace, {view.tensor.number for view in outputs})
         verify(assembled.program, trace.device)
@@ -128,7 +128,8 @@ def watch(watcher: Callable[[Traced], None]) -> Iterator[None]:
         _watchers.remove(watcher)
 
 
-def _each(returned: Any) -> list[View]:
+def each_of(returned: Any) -> list[View]:
+    """What a kernel returns, one or several tensors."""
     every = list(returned) if isinstance(returned, tuple | list) else [] if returned is None else [returned]
     for each in every:
         if not isinstance(each, View) or each.tensor.memory != "hbm":

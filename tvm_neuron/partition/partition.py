@@ -6,6 +6,8 @@ import tvm
 from tvm import relax
 from tvm.relax.expr import _update_type
 
+from tvm_neuron.errors import ModelError
+from tvm_neuron.frontend.by_hand import kernel_name
 from tvm_neuron.frontend.origin import bindings_of
 from tvm_neuron.neff import Placement
 from tvm_neuron.partition.constraints import IsConstant, Refusal, Verdict
@@ -16,7 +18,7 @@ from tvm_neuron.partition.island import Surroundings, Weigh
 from tvm_neuron.partition.lift import Lifted, lift_constants, lower_constants
 from tvm_neuron.partition.naming import OutputNames
 from tvm_neuron.partition.plan import CanSchedule, Plan, Where, make_plan
-from tvm_neuron.partition.table import NUMBER_ATTR, make_patterns
+from tvm_neuron.partition.table import CODEGEN, NUMBER_ATTR, make_patterns
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,10 @@ def partition(mod: tvm.IRModule, can_schedule: CanSchedule | None = None, weigh:
     """
     mod = relax.transform.ConvertToDataflow(min_size=1)(mod)
     if any(isinstance(binding.value, relax.If) for binding in bindings_of(mod["main"])):
+        if any(kernel_name(binding.value) for binding in bindings_of(mod["main"])):
+            raise ModelError(
+                "the model has a branch that data decides (If) beside a kernel written by hand: take one out"
+            )
         can_schedule = _refuse_branches
     lifted = lift_constants(mod["main"])
     plan = make_plan(lifted.func, lifted.constants, can_schedule)
@@ -55,6 +61,8 @@ def _too_small(
     """The calls to move, and why."""
     moved: dict[relax.Var, str] = {}
     for symbol, calls in members.items():
+        if any(kernel_name(binding.value) for binding in bindings_of(cut[symbol])):
+            continue  # no CPU has it
         island = surroundings.island(calls)
         if island.is_fed_by_cpu or island.is_read_by_cpu:
             reason = weigh(cut[symbol], island)
@@ -127,5 +135,7 @@ def _called_subgraph(mod: tvm.IRModule, binding: relax.Binding) -> relax.Functio
     if not isinstance(value, relax.Call) or not isinstance(value.op, tvm.ir.GlobalVar):
         return None
     func = mod[value.op]
-    is_subgraph = isinstance(func, relax.Function) and func.attrs and func.attrs.get("Codegen") == "neuron"
+    is_subgraph = (
+        isinstance(func, relax.Function) and func.attrs and str(func.attrs.get("Codegen", "")).startswith(CODEGEN)
+    )
     return func if is_subgraph else None

@@ -7,6 +7,7 @@ from enum import StrEnum
 import tvm
 from tvm import relax
 
+from tvm_neuron.frontend.by_hand import kernel_name
 from tvm_neuron.frontend.origin import Origin, bindings_of, op_name, origin_of
 from tvm_neuron.partition.constraints import (
     CONSTRAINTS,
@@ -117,6 +118,8 @@ def _has_open_size(value: relax.Expr, open_sizes: set[relax.Var]) -> bool:
 
 def _decide(call: relax.Call, var: relax.Var, plan: Plan, can_schedule: CanSchedule | None) -> Decision:
     origin, op = origin_of(call) or Origin(var.name, op_name(call)), op_name(call)
+    if kernel_name(call):
+        return Decision(origin, op, Where.NEURONCORE)
     if all(plan.is_constant(arg) for arg in call.args):
         verdict = check(call, plan.is_constant, FOLDABLE)
         place = Where.COMPILE_TIME

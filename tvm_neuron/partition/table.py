@@ -10,6 +10,7 @@ from tvm import relax
 from tvm.relax.dpl import is_op, wildcard
 from tvm.relax.transform import FusionPattern, PatternCheckContext
 
+from tvm_neuron.frontend.by_hand import kernel_name
 from tvm_neuron.frontend.origin import bindings_of, op_name, origin_of
 from tvm_neuron.partition.plan import Plan
 
@@ -18,6 +19,9 @@ ORIGIN_ATTR = "neuron.origin"
 
 NUMBER_ATTR = "neuron.number"
 """Attribute of a composite function: the place of its call among the plan's decisions."""
+
+CODEGEN = "neuron"
+"""How the names of code generators begin that `MergeCompositeFunctions` gives to subgraphs."""
 
 _ROOT = "root"
 
@@ -29,19 +33,23 @@ def make_patterns(func: relax.Function, plan: Plan) -> list[FusionPattern]:
     for binding in bindings_of(func):
         if plan.is_on_neuroncore(binding.var):
             call = binding.value
-            kinds[(call.op.name, len(call.args))] = call
-    return [_pattern(call, plan, numbers) for call in kinds.values()]
+            alone = binding.var if kernel_name(call) else None
+            kinds[(call.op.name, len(call.args), alone)] = call
+    return [_pattern(call, alone, plan, numbers) for (_, _, alone), call in kinds.items()]
 
 
-def _pattern(call: relax.Call, plan: Plan, numbers: Mapping[relax.Var, int]) -> FusionPattern:
-    """`op(*, *, ...)`, accepted where the plan says so; the composite carries the origin, so equal ones stay apart."""
+def _pattern(call: relax.Call, alone: relax.Var | None, plan: Plan, numbers: Mapping[relax.Var, int]) -> FusionPattern:
+    """`op(*, *, ...)`, accepted where the plan says so; the composite carries the origin, so equal ones stay apart.
+
+    A kernel written by hand is `alone`: the code generator that its pattern names is no other's, so nothing joins it.
+    """
 
     found: dict[tvm.ir.Expr, int] = {}
 
     def is_accepted(context: PatternCheckContext) -> bool:
         root = context.annotated_expr[_ROOT]
         var = context.value_to_bound_var.get(root)
-        if var is None or not plan.is_on_neuroncore(var):
+        if var is None or not plan.is_on_neuroncore(var) or (alone is not None and not var.same_as(alone)):
             return False
         found[root] = numbers[var]
         return True
@@ -52,4 +60,5 @@ def _pattern(call: relax.Call, plan: Plan, numbers: Mapping[relax.Var, int]) -> 
         return {ORIGIN_ATTR: origin.encode() if origin else "", NUMBER_ATTR: found[root]}
 
     pattern = is_op(call.op.name)(*(wildcard() for _ in call.args))
-    return FusionPattern(f"neuron.{op_name(call)}", pattern, {_ROOT: pattern}, is_accepted, attributes)
+    generator = CODEGEN if alone is None else f"{CODEGEN}_{numbers[alone]}"
+    return FusionPattern(f"{generator}.{op_name(call)}", pattern, {_ROOT: pattern}, is_accepted, attributes)

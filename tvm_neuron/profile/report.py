@@ -10,6 +10,7 @@ from tvm_neuron.errors import OptionError, from_extra
 from tvm_neuron.hw import load_instance
 from tvm_neuron.neff import Neff, Pipeline, Placement
 from tvm_neuron.profile.end_to_end import EndToEnd, end_to_end
+from tvm_neuron.profile.kernels import KernelUse, kernels_in
 from tvm_neuron.profile.measure import Measurement, measure
 from tvm_neuron.profile.pipeline import PipelineUse, pipeline_use
 from tvm_neuron.profile.run import Part
@@ -76,6 +77,7 @@ class Report:
     `precision` holds the options that say what float32 became. A subgraph on several cores is as many programs, and a
     row of `pipelines`. `transfers` are between the host and the cores, whose time is not in the latency. `interval_us`
     is the time between two runs that follow each other: the latency, but of pipelines what their slowest stage takes.
+    `kernels` are those written by hand, beside the compiler's time for the same.
     `end_to_end` is a request with the host, `end_to_end_us` its sum; the host's constants are no part of other numbers.
     `parts` are the programs themselves, from which pages and timelines are made.
     """
@@ -101,6 +103,7 @@ class Report:
     subgraphs: tuple[Subgraph, ...]
     pipelines: tuple[PipelineUse, ...] = ()
     transfers: tuple[Transfer, ...] = ()
+    kernels: tuple[KernelUse, ...] = ()
     end_to_end: EndToEnd = field(default_factory=EndToEnd)
     parts: tuple[Part, ...] = field(default=(), repr=False, compare=False)
 
@@ -196,6 +199,7 @@ def make_report(
         subgraphs=subgraphs,
         pipelines=pipelines,
         transfers=moved,
+        kernels=tuple(kernels_in(neffs, measured)),
         end_to_end=end_to_end(compiled, moved, latency_us, cpu_us),
         parts=tuple(parts),
     )

@@ -25,6 +25,8 @@ def render(report: Report, top: int = 10) -> RenderableType:
         parts += [_layers(report, top), _engines(report)]
     if report.transfers:
         parts.append(_transfers(report))
+    if report.kernels:
+        parts.append(_kernels(report))
     parts += [_pipeline(pipeline) for pipeline in report.pipelines]
     if len(report.subgraphs) > 1:
         parts.append(_subgraphs(report))
@@ -99,6 +101,16 @@ def _transfers(report: Report) -> Table:
             which = ", ".join(row.tensor for row in rows[:3]) + (f" and {len(rows) - 3} more" if len(rows) > 3 else "")
             numbers = (f"{sum(row.bytes for row in rows) / 1e6:.2f}", f"{sum(row.link_us for row in rows):,.1f}")
             table.add_row(Text(name), direction, str(len(rows)), *numbers, Text(which))
+    return table
+
+
+def _kernels(report: Report) -> Table:
+    table = _table(
+        "Kernels written by hand, and what the compiler would have there", "kernel", "in", "us>", "compiled us>"
+    )
+    for row in report.kernels:
+        compiled = "" if row.compiled_us is None else f"{row.compiled_us:,.1f}"
+        table.add_row(Text(row.kernel), Text(row.subgraph), f"{row.latency_us:,.1f}", compiled)
     return table
 
 

@@ -17,6 +17,7 @@ from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
 
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.blocks import ended_on_error
+from tvm_neuron.frontend.by_hand import KERNEL_DOMAIN, KERNELS, call_by_hand
 from tvm_neuron.frontend.match_cast import unnest_match_casts
 from tvm_neuron.frontend.onnx.batch import Batch, fix_reshape_target
 from tvm_neuron.frontend.onnx.control_flow import (
@@ -150,6 +151,8 @@ class Importer:
     ) -> list[Value] | None:
         """The outputs of a node that is resolved at import; None for any other."""
         op = node.op_type
+        if node.domain == KERNEL_DOMAIN and (op in KERNELS or (node.domain, op) not in self._functions):
+            return self._by_hand(node, operands)
         if op == "Constant":
             return [constant_value(node)]
         if op in ("Shape", "Size") and shape_of(operands[0]) is not None:
@@ -175,6 +178,14 @@ class Importer:
             results = evaluate(node, arrays, opset)
             return None if results is None else [Known(result) for result in results]
         return None
+
+    def _by_hand(self, node: onnx.NodeProto, operands: list[Value]) -> list[Value]:
+        """The results of a kernel written by hand; a function of the model with its name is what it stands for."""
+        given = [value.expr if isinstance(value, Known) else value for value in operands]
+        call = self._state.bb.emit(call_by_hand(node.op_type, given))
+        if not isinstance(call.ty, relax.TupleType):
+            return [call]
+        return [self._state.bb.emit(relax.TupleGetItem(call, at)) for at in range(len(call.ty.fields))]
 
     def _control_flow(
         self, node: onnx.NodeProto, operands: list[Value], origin: Origin, opset: int, is_whole: bool
