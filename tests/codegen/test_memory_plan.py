@@ -2,13 +2,16 @@
 
 import itertools
 import re
+from itertools import pairwise
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.codegen.graphs import graph_of
+from tests.onnx_models import make_model
 from tests.stages.networks import residual_network
-from tvm_neuron.allocation.memory_plan import MemoryPlan, plan_within
+from tvm_neuron.allocation.memory_plan import IDLE_STEPS, MemoryPlan, plan_within
 from tvm_neuron.allocation.regions import whole_rows
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.simplify import make_kernels
@@ -16,13 +19,14 @@ from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import load_device
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.rule import load_rules
+from tvm_neuron.schedule.tensor import Tensor
 
 KIB = 1024
 BASE = 4096
 
 
-def plan(capacity: int) -> tuple[list[Kernel], MemoryPlan]:
-    kernels, partition_of = make_kernels(graph_of(residual_network()), load_rules(), load_device("inf1"))
+def plan(capacity: int, model: onnx.ModelProto | None = None) -> tuple[list[Kernel], MemoryPlan]:
+    kernels, partition_of = make_kernels(graph_of(model or residual_network()), load_rules(), load_device("inf1"))
     outside = {tensor for k in kernels for tensor in (k.out, *k.sources()) if tensor.kind != "temp"}
     made = plan_within(kernels, partition_of, choose_dtypes(kernels), outside, BASE, capacity)
     assert made is not None
@@ -82,6 +86,19 @@ def test_what_one_kernel_uses_lies_apart(capacity: int) -> None:
         assert all(low >= BASE and high <= BASE + capacity * KIB for low, high in used.values())
         for one, two in itertools.combinations(used.values(), 2):
             assert one[1] <= two[0] or two[1] <= one[0]
+
+
+def test_memory_is_left_alone_for_a_while() -> None:
+    shape, nodes = (1, 64, 8, 8), []
+    for number, (of, to) in enumerate(pairwise("xabcy")):
+        nodes.append(onnx.helper.make_node("Softmax", [of], [f"{to}.exp"], axis=3))
+        nodes.append(onnx.helper.make_node("Mul", [f"{to}.exp", f"late{number}"], [to]))
+    _, made = plan(64 * KIB, make_model(nodes, dict.fromkeys(("x", *(f"late{n}" for n in range(4))), shape), ["y"], {}))
+    after = [(a, b) for a in made.buffers for b in made.buffers if a.last < b.first <= a.last + IDLE_STEPS]
+    assert any(not isinstance(a.name, Tensor) and not isinstance(b.name, Tensor) for a, b in after)
+    for pair in after:
+        first, second = sorted((made.offsets[buffer.name], buffer.size) for buffer in pair)
+        assert sum(first) <= second[0]
 
 
 def test_a_plan_is_given_up_that_spills_more_than_it_may() -> None:

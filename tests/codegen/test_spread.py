@@ -76,6 +76,14 @@ def test_zeros_are_made_once() -> None:
     assert sum(dims[1][1] for dims in zeros if dims[0] == (pitch, 128)) == pitch < 28 * len(THREES)
 
 
+def test_zeros_come_before_all_else_where_that_is_quicker() -> None:
+    compiled = compile_model(network(256, [(7, 7)] * 4, 7), "neuron/inf2")
+    pitch = spread(compiled)[0].skew // 2
+    first = next(part for part in instructions(compiled) if not isinstance(part, DmaCopy))
+    assert isinstance(first, Memset)
+    assert first.result.dims == ((pitch, 128), (1, pitch))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("numbers", "ring_kib", "pitch"),

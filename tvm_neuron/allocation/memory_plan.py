@@ -171,11 +171,12 @@ def _place(
 
 
 def _place_apart(buffers: list[Buffer], capacity: int) -> tuple[dict[object, int], Buffer | None]:
-    """Offsets; if half of the capacity is enough for that, tensors keep their memory for some kernels more.
+    """Offsets; if half of the capacity is enough for that, all keep their memory for some kernels more.
 
-    Then the next ones needn't wait for the readers of these; the other half is of more use to weights.
+    Then the next ones needn't wait for the readers of these, and transfers come early; the other half is of more use to
+    weights.
     """
-    apart = [replace(b, last=b.last + IDLE_STEPS) if isinstance(b.name, Tensor) else b for b in buffers]
+    apart = [replace(buffer, last=buffer.last + IDLE_STEPS) for buffer in buffers]
     if peak_bytes(apart) <= capacity // 2:
         offsets, failed = place(apart, capacity // 2)
         if failed is None:

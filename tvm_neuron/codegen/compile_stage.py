@@ -1,9 +1,11 @@
 """compile_stage: the list of steps from the kernels of one core to its NEFF."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tvm_neuron.codegen.choose import HOLD_BACK, choose
 from tvm_neuron.codegen.emit.builder import Builder
+from tvm_neuron.codegen.emit.spread import spread_roots
 from tvm_neuron.codegen.emit_stage import emit_stage
 from tvm_neuron.codegen.least_time import least_ps
 from tvm_neuron.codegen.options import LEVELS, BuildOptions
@@ -33,7 +35,8 @@ _MORE_ARRIVING = 1.25  # times the memory for tensors at most: they are alive si
 OVERLAP = Alternative("overlap_batch", "all kernels are there, and no tile yet: parts of a batch cut all of them")
 ARRIVING = Alternative("start_as_it_arrives", "where nothing runs in tiles, which also start with what has come")
 ORDERS = Alternative("orders", "tiles are there, and the clock tells which order is quickest")
-STEPS = (OVERLAP, ARRIVING, ORDERS, HOLD_BACK)
+ZEROS = Alternative("zeros_first", "where nothing runs in tiles, and the clock tells whether the first layers may wait")
+STEPS = (OVERLAP, ARRIVING, ORDERS, ZEROS, HOLD_BACK)
 """What becomes of the kernels of a core; between, tiles and places in memory are chosen, which all programs need."""
 
 
@@ -82,12 +85,11 @@ def _if_it_fits(candidates: Iterator[tuple[Stage, Room]]) -> Iterator[tuple[Stag
         return
 
 
-def _placed(
-    stage: Stage, device: Device, options: BuildOptions, keep_weights: bool
-) -> Iterator[tuple[Stage, Room]]:
+def _placed(stage: Stage, device: Device, options: BuildOptions, keep_weights: bool) -> Iterator[tuple[Stage, Room]]:
     """The stage and its room: in parts of the batch that overlap if these fit, else in tiles where tensors don't.
 
-    Where it is in tiles, it comes in several orders and places, among which to choose.
+    Where it is in tiles, it comes in several orders and places, among which to choose; where it is not, with the
+    zeros of slots first, too.
     """
     if keep_weights:
         yield stage, place_stage(stage, device, keep_weights)
@@ -99,7 +101,10 @@ def _placed(
     tiled, room = _in_tiles(stage, device)
     tiles = frozenset(tiled.kernels) - frozenset(stage.kernels)
     if not tiles and not tiled.spilled > stage.spilled:
-        yield _started(tiled, room, device)
+        started, room = _started(tiled, room, device)
+        yield started, room
+        if ZEROS.is_taken and spread_roots(started.kernels, device):
+            yield replace(started, zeros_first=True), room
         return
     if not ORDERS.is_taken:
         yield tiled, room

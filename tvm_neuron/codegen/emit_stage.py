@@ -59,7 +59,7 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     weights_at = zones.tensors_at + room.plan.extent_bytes
     end = device.sbuf_bytes_per_partition
     ring = stage.tuning.weights_bytes(device)
-    slots = slots_for(stage.kernels, device, end, end - weights_at - ring, ring)
+    slots = slots_for(stage.kernels, device, end, end - weights_at - ring, ring, stage.zeros_first)
     end -= slots.bytes_per_partition
     reads_input = (n for n, k in enumerate(stage.kernels) if not stage.inputs.keys().isdisjoint(k.sources()))
     in_turns_until = len(stage.kernels) if slots.pitch else max(reads_input, default=0)
@@ -74,6 +74,8 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     dram, images = _dram_tensors(stage, room, builder)
     sums = sums_on_the_way(stage.kernels)
     emitter = Emitter(builder, room.plan, device, dram, room.keeps, images=images, uses=_uses(stage), sums=sums)
+    for zeros in slots.zero(slots.pitch if stage.zeros_first else 0):
+        builder.emit(zeros)
     ends = [0]
     arrivals, departures = _transfers(stage, room)
     for number, kernel in enumerate(stage.kernels):

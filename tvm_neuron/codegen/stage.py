@@ -18,6 +18,7 @@ class Stage:
 
     `spilled` ones are kept in DRAM by plan, as long rows. `images` cross the border as SBUF has them: [128, chunks of
     the partition dimension, the others], one long row for each partition. `asked_macs`: see `work`.
+    With `zeros_first`, zeros beside weights that are spread come before all else.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Stage:
     tuning: Tuning = USUAL
     spilled: frozenset[Tensor] = frozenset()
     images: frozenset[Tensor] = frozenset()
+    zeros_first: bool = False
     asked_macs: Mapping[Origin, int] = field(default_factory=dict)
 
     def in_dram(self) -> set[Tensor]:

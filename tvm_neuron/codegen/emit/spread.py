@@ -30,6 +30,7 @@ from tvm_neuron.sim.clock import clock_hz, duration_ps
 _MOST_TAKEN = 54  # numbers of a column by one transfer: six windows of 3 x 3, two of 5 x 5, one of 7 x 7
 _MOST_PITCH = 6 * _MOST_TAKEN  # so far ahead do they come: other weights that were ready before them go first
 _RING_SHARE = 4  # 1 / this of the memory for other weights at most goes to slots: these still come far ahead
+_LAYERS, _LAYERS_FIRST = 4, 2  # as large as the largest, for which slots have room; where their zeros come first
 _EVEN = 2  # numbers: the DMA of NeuronCore-v1 is not at its best at writes of other than multiples of 4 bytes
 
 
@@ -42,21 +43,23 @@ class Diagonal:
     weights: NDArray[Any]
 
 
-def slots_for(kernels: Iterable[Kernel], device: Device, end: int, room: int, ring: int) -> Slots:
+def slots_for(
+    kernels: Iterable[Kernel], device: Device, end: int, room: int, ring: int, is_first: bool = False
+) -> Slots:
     """Slots before byte `end`: none if they take more than `room`, or longer to zero than they save.
 
-    They may take a little of the `ring` that other weights have before them.
+    They may take a little of the `ring` that other weights have before them. Where all else waits for their zeros
+    (`is_first`), there are fewer.
     """
-    roots = [kernel.root for kernel in kernels if isinstance(kernel.root, Contraction)]
-    uses = Counter(id(root.weights) for root in roots)
-    spread = [root for root in roots if uses[id(root.weights)] == 1 and is_spread(root, device)]
+    spread = spread_roots(kernels, device)
+    layers = _LAYERS_FIRST if is_first else _LAYERS
     needs = {root: _even(-(-root.weights.shape[-1] // PARTITIONS) * _steps(root)) for root in spread}
     if not needs:
         return Slots()
     largest = max(spread, key=needs.__getitem__)
     fitting = _whole_transfers(room // (PARTITIONS * ITEM), _steps(largest), ring)
-    # Of the largest layer, the numbers have come three times while the array reads others.
-    most = min(_MOST_PITCH, sum(needs.values()), needs[largest] * 4, fitting)
+    # Of the largest layer, the numbers have come for the next ones while the array reads others.
+    most = min(_MOST_PITCH, sum(needs.values()), needs[largest] * layers, fitting)
     pitch = most // _EVEN * _EVEN
     saved = sum(_whole_ps(root, device) - _spread_ps(root, device) for root in spread)
     zeroing = duration_ps(PARTITIONS * pitch // 2, clock_hz(device, "pool"))
@@ -65,6 +68,13 @@ def slots_for(kernels: Iterable[Kernel], device: Device, end: int, room: int, ri
     slots = Slots(0, pitch)
     slots.base = end - slots.bytes_per_partition
     return slots
+
+
+def spread_roots(kernels: Iterable[Kernel], device: Device) -> list[Contraction]:
+    """Those whose weights come to slots, if there are any."""
+    roots = [kernel.root for kernel in kernels if isinstance(kernel.root, Contraction)]
+    uses = Counter(id(root.weights) for root in roots)
+    return [root for root in roots if uses[id(root.weights)] == 1 and is_spread(root, device)]
 
 
 def _whole_transfers(fitting: int, steps: int, ring: int) -> int:
@@ -98,9 +108,7 @@ def spread_tiles(emitter: Emitter, kernel: Kernel, channels: Sequence[Segment], 
     return [part for part in found if part] if all(found) else []
 
 
-def load_spread(
-    emitter: Emitter, kernel: Kernel, parts: Sequence[Diagonal], data_first: int
-) -> Iterator[list[Placed]]:
+def load_spread(emitter: Emitter, kernel: Kernel, parts: Sequence[Diagonal], data_first: int) -> Iterator[list[Placed]]:
     """The tiles with their places, as many together as a slot has room for."""
     slots, root = emitter.builder.slots, kernel.root
     assert isinstance(root, Contraction)
