@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help venv test test-rest test-all demo bench catalogue lint
+.PHONY: help venv test test-rest test-all demo docs bench catalogue lint
 
 help:  ## show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/'
@@ -27,6 +27,11 @@ test-all: test test-rest  ## run all tests but those that need torch
 
 demo: venv  ## the main job: ResNet-50 from ONNX to the hardware model
 	$(BIN)/python demo/resnet50.py
+
+docs: venv  ## the pages in build/html/index.html: tutorials, run, and the reference, whose links and examples are checked
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/html
+	$(BIN)/python -m sphinx -q -W --keep-going -b doctest -D plot_gallery=0 docs build/doctest
 
 bench: venv  ## measure all, print one table, write JSON
 	$(BIN)/python -m benchmarks

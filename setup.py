@@ -97,6 +97,12 @@ SWEEP_REQUIRES = [
     "ray>=2.40",  # runs their points in processes, on one machine or a cluster
 ]
 
+DOCS_REQUIRES = [  # `make docs`
+    "myst-parser>=4",  # pages in Markdown
+    "sphinx>=8",  # the pages
+    "sphinx-gallery>=0.18",  # runs the tutorials
+]
+
 BENCH_REQUIRES = ["iree-base-compiler[onnx]==3.13.0"]  # beside which `python -m benchmarks` measures
 EXTRAS = {
     "bench": BENCH_REQUIRES,
@@ -105,6 +111,7 @@ EXTRAS = {
     "client": CLIENT_REQUIRES,
     "compare": COMPARE_REQUIRES,
     "dev": DEV_REQUIRES,
+    "docs": DOCS_REQUIRES,
     "html": HTML_REQUIRES,
     "serve": SERVE_REQUIRES,
     "sweep": SWEEP_REQUIRES,

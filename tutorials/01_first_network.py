@@ -1,4 +1,7 @@
-"""A first network: from ONNX to instructions, what they cost, and what happens when one of them is changed.
+"""A first network
+===============
+
+From ONNX to instructions, what they cost, and what happens when one of them is changed.
 
 Run it with `python tutorials/01_first_network.py`; it takes a few seconds. For the comparison it needs onnxruntime
 (`pip install onnxruntime`; this project's extra `dev` has it).
@@ -32,7 +35,11 @@ def distance(actual: np.ndarray, expected: np.ndarray) -> float:
     return float(np.linalg.norm(actual - expected) / np.linalg.norm(expected))
 
 
-# 1. A model: two convolutions, two poolings and a classifier with ten classes.
+# %%
+# 1. A model
+# ----------
+#
+# Two convolutions, two poolings and a classifier with ten classes.
 
 
 def weight(name: str, *shape: int) -> onnx.TensorProto:
@@ -62,7 +69,11 @@ model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir
 image = rng.standard_normal((1, 3, 32, 32), dtype=np.float32)
 expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"image": image})[0]
 
-# 2. Compile it, write the library, load it again and run it on the hardware model.
+# %%
+# 2. Compile and run
+# ------------------
+#
+# Compile it, write the library, load it again and run it on the hardware model.
 
 mod, params = relay.frontend.from_onnx(model)
 library = relay.build(mod, target="neuron", params=params)
@@ -71,14 +82,22 @@ executor = tvm.runtime.load_module(str(folder / "first.so"))["default"](tvm.cpu(
 executor.run(image=image)
 scores = executor.get_output(0).numpy()
 
-# 3. Compare. Operands of the matrix engine are rounded to bfloat16, which has 8 significant bits: each rounding is
-#    off by up to 0.2 %, and a handful of layers adds up to some tenths of a per cent.
+# %%
+# 3. Compare with onnxruntime
+# ---------------------------
+#
+# Operands of the matrix engine are rounded to bfloat16, which has 8 significant bits: each rounding is off by
+# up to 0.2 %, and a handful of layers adds up to some tenths of a per cent.
 
 print(f"relative L2 error against float32: {distance(scores, expected):.3%}")
 assert distance(scores, expected) < 0.02
 assert scores.argmax() == expected.argmax()
 
-# 4. The report: where each operator of the model runs, and what the run costs on the chip.
+# %%
+# 4. The report
+# -------------
+#
+# Where each operator of the model runs, and what the run costs on the chip.
 
 report = tvm_neuron.report(library)
 print(report.headline())
@@ -89,8 +108,12 @@ for layer in report.layers:
 assert {row.where for row in report.placement} == {"neuroncore"}
 assert sum(layer.latency_us for layer in report.layers) <= report.latency_us * 1.001
 
-# 5. The program: what the NEFF in the library holds, as text. Tensors in DRAM and the model's operators come first,
-#    then instructions and loops. `origin` says for which operator an instruction works, `wait` what it waits for.
+# %%
+# 5. The program
+# --------------
+#
+# What the NEFF in the library holds, as text. Tensors in DRAM and the model's operators come first, then instructions
+# and loops. `origin` says for which operator an instruction works, `wait` what it waits for.
 
 (program_bytes,) = tvm_neuron.runtime.neffs(library).values()
 compiled = neff.read(program_bytes)
@@ -100,8 +123,12 @@ matmuls = [line.strip() for line in text.splitlines() if "nc_matmul" in line]
 print(f"{len(text.splitlines())} lines, {len(matmuls)} of them matmuls; the first:\n  {matmuls[0]}")
 assert parse_program(text) == compiled.program
 
-# 6. Change it. The tanh is a function of the ACT engine's instruction `activation`; with `sigmoid` in its place the
-#    program computes another model: the same that onnxruntime computes when its Tanh is replaced by Sigmoid.
+# %%
+# 6. Change it
+# ------------
+#
+# The tanh is a function of the ACT engine's instruction `activation`; with `sigmoid` in its place the program computes
+# another model: the same that onnxruntime computes when its Tanh is replaced by Sigmoid.
 
 
 def run(program_text: str) -> np.ndarray:
@@ -118,8 +145,12 @@ print(f"with sigmoid: {distance(changed, scores):.0%} away from before, {distanc
 assert distance(changed, scores) > 0.1
 assert distance(changed, other) < 0.02
 
-# 7. Break it. The engines run side by side and meet only where an instruction waits; without the waits of the
-#    pooling, it could read what the convolution before it hasn't written. The race checker proves it, naming both.
+# %%
+# 7. Break it
+# -----------
+#
+# The engines run side by side and meet only where an instruction waits; without the waits of the pooling, it could read
+# what the convolution before it hasn't written. The race checker proves it, naming both.
 
 pooling = next(number for number, name in origins.items() if name == "pool1")
 lines = [re.sub(r" wait=\S+", "", line) if line.endswith(f"origin={pooling}") else line for line in text.splitlines()]
@@ -132,10 +163,14 @@ print(found)
 assert "Data race between Op1 '" in found
 assert "of pool1'" in found
 
-# 8. Shrink the chip. A device is a JSON file of numbers with their sources; here are two with 16 and 13 KiB of SBUF in
-#    each of their 128 partitions instead of 96. With 16 the convolutions run in tiles: a few rows of all of them, then
-#    the next rows. That takes more instructions and reads some rows of the image again, but no memory beside SBUF.
-#    With 13 not even that has room: what the layers make goes to DRAM and comes back, and the run takes longer still.
+# %%
+# 8. Shrink the chip
+# ------------------
+#
+# A device is a JSON file of numbers with their sources; here are two with 16 and 13 KiB of SBUF in each of their 128
+# partitions instead of 96. With 16 the convolutions run in tiles: a few rows of all of them, then the next rows. That
+# takes more instructions and reads some rows of the image again, but no memory beside SBUF. With 13 not even that has
+# room: what the layers make goes to DRAM and comes back, and the run takes longer still.
 
 chip = json.loads((Path(hw.__file__).parent / "chips" / "inf1.json").read_text())
 reports = {"inf1": report}

@@ -1,4 +1,7 @@
-"""Deploy a model of which a part runs on the CPU: one library, a new process without the compiler, many threads.
+"""Deploy a mixed model
+====================
+
+One library, a new process without the compiler, many threads.
 
 Run it with `python tutorials/02_deploy_a_mixed_model.py`; it takes a few seconds.
 """
@@ -22,8 +25,12 @@ scratch = tempfile.TemporaryDirectory()
 folder = Path(scratch.name)
 rng = np.random.default_rng(0)
 
-# 1. A detector's end: scores by a product with weights, and then the choice among overlapping boxes, whose result has
-#    as many rows as the data say. A program of the accelerator has no tensors without a size.
+# %%
+# 1. A detector's end
+# -------------------
+#
+# Scores by a product with weights, and then the choice among overlapping boxes, whose result has as many rows as the
+# data say. A program of the accelerator has no tensors without a size.
 
 weights = rng.standard_normal((64, 4), dtype=np.float32) / 8
 nodes = [
@@ -53,14 +60,22 @@ graph = helper.make_graph(
 model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
 mod, params = relay.frontend.from_onnx(model)
 
-# 2. Who must have all of it on the NeuronCore says so, and is told what can't be there, and why.
+# %%
+# 2. All of it on the NeuronCore, or an error
+# -------------------------------------------
+#
+# Who must have all of it on the NeuronCore says so, and is told what can't be there, and why.
 
 try:
     relay.build(mod, params=params, options=tvm_neuron.BuildOptions(must_compile=True))
 except PlacementError as error:
     print(error)
 
-# 3. Else the library has both parts, and its report says which operator is where, and what moves between them.
+# %%
+# 3. Parts on the CPU
+# -------------------
+#
+# Else the library has both parts, and its report says which operator is where, and what moves between them.
 
 library = relay.build(mod, target="neuron", params=params)
 for row in tvm_neuron.report(library).placement:
@@ -70,7 +85,11 @@ for transfer in tvm_neuron.report(library).transfers:
     print(f"{transfer.tensor}: {transfer.bytes:,} bytes {transfer.direction}")
 library.export_library(folder / "detector.so")
 
-# 4. The library runs in a process that has only the runtime half: `import tvm_neuron.runtime` brings no compiler.
+# %%
+# 4. A process without the compiler
+# ---------------------------------
+#
+# The library runs in a process that has only the runtime half: `import tvm_neuron.runtime` brings no compiler.
 
 boxes = np.sort(rng.random((1, 50, 2, 2), dtype=np.float32), axis=2).reshape(1, 50, 4)
 features = rng.standard_normal((1, 50, 64), dtype=np.float32)
@@ -88,8 +107,12 @@ assert not any(name.startswith(("tvm_neuron.codegen", "tvm_neuron.frontend")) fo
 done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=True)
 print(done.stdout.strip())
 
-# 5. To serve it: a service owns the NeuronCores of the process. A model on two of them answers many threads; what it
-#    holds at once is bounded, so that a caller who is too fast is told so instead of filling the memory.
+# %%
+# 5. Serve it
+# -----------
+#
+# To serve it: a service owns the NeuronCores of the process. A model on two of them answers many threads; what it holds
+# at once is bounded, so that a caller who is too fast is told so instead of filling the memory.
 
 with Service(total_cores=4) as service:
     served = service.load(folder / "detector.so", "detector", replicas=2)
@@ -116,8 +139,12 @@ with Service(total_cores=4) as service:
         print(error)
     assert {len(future.result()["chosen"]) for future in futures} == {len(futures[0].result()["chosen"])}
 
-# 6. What to expect of the chip: the modelled rate for some numbers of cores and requests under way. The CPU part is not
-#    modelled; measure it on your host and give it as `host_us`.
+# %%
+# 6. What to expect of the chip
+# -----------------------------
+#
+# The modelled rate for some numbers of cores and requests under way. The CPU part is not modelled; measure it on your
+# host and give it as `host_us`.
 
 for cores, depth in ((1, 1), (1, 4), (4, 16)):
     rate = throughput(library, cores, depth, host_us=150)

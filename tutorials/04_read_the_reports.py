@@ -1,4 +1,7 @@
-"""Read the reports: what bounds a model, which engine everyone waits for, and what a change would bring.
+"""Read the reports
+================
+
+What bounds a model, which engine everyone waits for, and what a change would bring.
 
 Run it with `python tutorials/04_read_the_reports.py`; it takes a few seconds. `neuron-cc report FILE` prints the same
 as tables.
@@ -23,8 +26,11 @@ rng = np.random.default_rng(0)
 
 WIDTH, HIDDEN = 512, 2048
 
-# 1. A block of a mixer: two products with weights, a nonlinearity between, and a normalisation; for any number of
-#    rows.
+# %%
+# 1. A block of a mixer
+# ---------------------
+#
+# Two products with weights, a nonlinearity between, and a normalisation; for any number of rows.
 
 
 def block(rows: int) -> onnx.ModelProto:
@@ -59,17 +65,24 @@ def reported(rows: int, device: str = "neuron/inf1", on_cpu: tuple[str, ...] = (
     return tvm_neuron.report(relay.build(mod, params=params, options=options))
 
 
-# 2. The headline: operators by place, the modelled time, and the roofline, which no program can beat: the weights,
-#    inputs and outputs once over the DRAM's bandwidth, or all multiplications at the array's peak, whichever is longer.
-#    The bound also has the start of the first and the last transfer, and what engines have to do at the least
-#    (docs/bound.md).
+# %%
+# 2. The headline
+# ---------------
+#
+# Operators by place, the modelled time, and the roofline, which no program can beat: the weights, inputs and outputs
+# once over the DRAM's bandwidth, or all multiplications at the array's peak, whichever is longer. The bound also has
+# the start of the first and the last transfer, and what engines have to do at the least (docs/bound.md).
 
 one = reported(1)
 print(one.headline())
 assert one.roofline_us < one.bound_us < one.latency_us
 
-# 3. What bounds it? With one row each weight is loaded for a single multiplication, so the DRAM does: the
-#    multiplications at peak would take a hundredth of the time.
+# %%
+# 3. What bounds it?
+# ------------------
+#
+# With one row each weight is loaded for a single multiplication, so the DRAM does: the multiplications at peak would
+# take a hundredth of the time.
 
 device = hw.load_device("inf1")
 at_peak_us = one.macs / device.peak_macs_per_second * 1e6
@@ -78,7 +91,11 @@ print(f"bytes over the DRAM: {dict(one.dram_bytes_by_kind)}")
 assert at_peak_us < one.roofline_us / 10
 assert one.dram_bytes_by_kind["weight"] > 0.9 * one.dram_bytes
 
-# 4. Engines: each one's share of the time, and for whom it stood still. The matrix engine mostly waits for weights.
+# %%
+# 4. Engines
+# ----------
+#
+# Each one's share of the time, and for whom it stood still. The matrix engine mostly waits for weights.
 
 for engine in one.engines:
     longest = max(engine.stalls_us, key=lambda other: engine.stalls_us[other], default="nobody")
@@ -86,9 +103,12 @@ for engine in one.engines:
 busy = {engine.queue: engine.busy_us for engine in one.engines}
 assert max(us for queue, us in busy.items() if queue.startswith("dma")) > busy["pe"]
 
-# 5. More rows reuse the weights that are loaded anyway: 256 times the work takes no longer than one row, which waits
-#    for many small transfers one after the other. The bytes are still the bound: the array is busy for a quarter of
-#    the time.
+# %%
+# 5. More rows
+# ------------
+#
+# More rows reuse the weights that are loaded anyway: 256 times the work takes no longer than one row, which waits for
+# many small transfers one after the other. The bytes are still the bound: the array is busy for a quarter of the time.
 
 many = reported(256)
 print(many.headline())
@@ -96,8 +116,12 @@ print(f"per row: {one.latency_us:.1f} us alone, {many.latency_us / 256:.2f} us o
 assert many.latency_us < 2 * one.latency_us
 assert many.pe_utilisation > 10 * one.pe_utilisation
 
-# 6. Layers: the time of the whole is given to one operator at every instant, so the rows add up. What was fused into
-#    another's instructions has no row: its work is in the row of the operator that it was fused into.
+# %%
+# 6. Layers
+# ---------
+#
+# The time of the whole is given to one operator at every instant, so the rows add up. What was fused into another's
+# instructions has no row: its work is in the row of the operator that it was fused into.
 
 for layer in sorted(many.layers, key=lambda row: -row.latency_us):
     busy_us = ", ".join(f"{queue} {us:.1f}" for queue, us in layer.busy_us.items())
@@ -105,9 +129,12 @@ for layer in sorted(many.layers, key=lambda row: -row.latency_us):
 assert abs(sum(layer.latency_us for layer in many.layers) - many.latency_us) < 0.01 * many.latency_us
 assert {layer.name for layer in many.layers} <= {row.name for row in many.placement}
 
-# 7. What would another chip bring? Half the bandwidth nearly doubles the time of a single row and of 256 alike, which
-#    both wait for bytes: ask the model before you ask for hardware. A device is a file of numbers, each with its
-#    source.
+# %%
+# 7. Another chip
+# ---------------
+#
+# What would another chip bring? Half the bandwidth nearly doubles the time of a single row and of 256 alike, which both
+# wait for bytes: ask the model before you ask for hardware. A device is a file of numbers, each with its source.
 
 slower = json.loads((Path(hw.__file__).parent / "chips" / "inf1.json").read_text())
 slower["name"] = "half"
@@ -118,8 +145,12 @@ print(f"half the bandwidth: one row takes {slowdown[0]:.2f} times as long, 256 t
 assert all(1.8 < each < 2.1 for each in slowdown)
 assert reported(256, "neuron/inf2").latency_us < many.latency_us / 3
 
-# 8. An operator on the CPU cuts the model in two: both parts' tensors cross the host's link, which the report lists.
-#    That time, and the CPU's, are not in the modelled latency.
+# %%
+# 8. An operator on the CPU
+# -------------------------
+#
+# An operator on the CPU cuts the model in two: both parts' tensors cross the host's link, which the report lists. That
+# time, and the CPU's, are not in the modelled latency.
 
 split = reported(256, on_cpu=("gelu",))
 for row in split.placed("cpu"):
@@ -129,9 +160,13 @@ for transfer in split.transfers:
     print(f"  {transfer.subgraph}: {transfer.tensor} {transfer.direction}, {size:,} bytes, {us:.1f} us")
 assert sum(row.bytes for row in split.transfers) > 4 * sum(row.bytes for row in many.transfers)
 
-# 9. The timeline: every instruction of a run with its operands and what it waited for, arrows from who signals to who
-#    waits, and what is used of the memories, for Perfetto (ui.perfetto.dev) or chrome://tracing. A name that ends in
-#    .pftrace asks for Perfetto's own format.
+# %%
+# 9. The timeline
+# ---------------
+#
+# Every instruction of a run with its operands and what it waited for, arrows from who signals to who waits, and what is
+# used of the memories, for Perfetto (ui.perfetto.dev) or chrome://tracing. A name that ends in .pftrace asks for
+# Perfetto's own format.
 
 mod, params = relay.frontend.from_onnx(block(256))
 library = relay.build(mod, params=params)

@@ -53,6 +53,11 @@ class BuildOptions:
     takes several times as long. `time_budget_seconds` ends all kinds of trials when it is used up, counted from the
     start of the build; what a build can't do without is always done. `tuning` is where a search starts.
 
+    >>> from tvm_neuron import BuildOptions
+    >>> BuildOptions(optlevel=7)
+    Traceback (most recent call last):
+    tvm_neuron.errors.OptionError: optlevel is 7; take one of 1, 2, 3
+
     Raises:
         OptionError: there is no such precision, level or number of cores, or the time is not positive.
     """

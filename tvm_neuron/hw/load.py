@@ -24,6 +24,10 @@ CHIPS = ("inf1", "inf2", "trn1", "trn2")
 def load_device(name: str) -> Device:
     """The device called `name` (`inf1`, `neuron/inf2`, ...) or described by the JSON file `name`.
 
+    >>> from tvm_neuron.hw import load_device
+    >>> load_device("neuron/inf2").sbuf_bytes_per_partition
+    196608
+
     Raises:
         DeviceError: no such chip or file, a key missing or unknown, a value that makes no sense.
     """

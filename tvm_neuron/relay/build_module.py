@@ -53,6 +53,13 @@ def build(
     nothing: the CPU parts are built for this machine, the executor is the graph executor. `options` is ours: see
     `BuildOptions`; its device counts where the target has none.
 
+    >>> import tvm, tvm_neuron
+    >>> from tvm_neuron import relay
+    >>> x = relay.var("x", shape=(64, 256))
+    >>> library = relay.build(tvm.IRModule.from_expr(relay.nn.softmax(x)), target="neuron/inf2")
+    >>> [(row.op, row.where) for row in tvm_neuron.report(library).placement]
+    [('nn.softmax', 'neuroncore')]
+
     Raises ModelError (bad params or target), OptionError (two devices), PlacementError, DeviceError, CompileError.
     """
     if isinstance(ir_mod, Function):

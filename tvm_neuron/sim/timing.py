@@ -21,6 +21,14 @@ REASONS = (*QUEUES, "dma", "own result")  # in the order of a clock's stalls
 def time_program(program: Program, device: Device) -> Timing:
     """What one run takes. It doesn't depend on data, so once per program is enough.
 
+    >>> from tvm_neuron import hw, program, sim
+    >>> text = 'tensor 0 input "x" 4x8 float32\\ntensor 1 output "y" 4x8 float32\\norigin 0 Identity "copy"\\n'
+    >>> text += "dma_copy target=dram.float32{t=1;at=0;dims=1*32} source=dram.float32{t=0;at=0;dims=1*32} "
+    >>> text += "ring=0 origin=0"
+    >>> timing = sim.time_program(program.parse_program(text), hw.load_device("inf2"))
+    >>> timing.dram_bytes, timing.instructions
+    (256, 1)
+
     Raises:
         ProgramError: the program deadlocks.
     """

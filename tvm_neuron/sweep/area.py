@@ -14,6 +14,14 @@ def area_mm2(device: Device) -> float:
 
     Good to compare chips that differ in these sizes; no chip's area: control, wires, DMA and caches are left out, and
     processes since then shrank logic more than SRAM.
+
+    >>> from dataclasses import replace
+    >>> from tvm_neuron.hw import load_device
+    >>> from tvm_neuron.sweep.area import area_mm2
+    >>> inf2 = load_device("inf2")
+    >>> half = replace(inf2, sbuf_bytes_per_partition=inf2.sbuf_bytes_per_partition // 2)
+    >>> round(area_mm2(inf2)), round(area_mm2(half))
+    (206, 157)
     """
     sram = (device.sbuf_bytes_per_partition + device.psum_bytes_per_partition) * device.partitions * _SRAM_BYTE
     array = device.pe_rows * device.pe_columns * (_FP16_PRODUCT + _FP32_SUM)
