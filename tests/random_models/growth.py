@@ -49,8 +49,11 @@ _BENDS = {
 }  # fmt: skip
 """Operators whose slope jumps, so that samples on this side say nothing of what lies close by on the other one."""
 _POSITION = 2.0**-20  # some roundings of numbers of up to 64, in float32; neighbours differ by the largest element
-_BY_REFERENCE = {"Resize": _POSITION, "GridSample": _POSITION, "HardSwish": 2.0**-24}
-"""How far onnxruntime is off, of the largest element: its positions between elements and its 1 / 6 are float32."""
+_BY_REFERENCE = {"Resize": _POSITION, "GridSample": _POSITION} | dict.fromkeys(
+    ("HardSwish", "HardSigmoid", "Erf", "Gelu", "Elu", "Celu", "Selu"), 2.0**-23
+)
+"""How far onnxruntime is off, of the largest element: its positions between elements, its 1 / 6, its numbers in erf and
+its exp(x) - 1 are float32, those of float64 tensors too."""
 _EQUALITIES = {"Equal", "Cast", "CastLike"}
 """Operators that tell one float from all others (a cast to bool nought): rounding hits what samples only pass."""
 
