@@ -4,9 +4,11 @@ import ml_dtypes  # noqa: F401  bfloat16 as a name
 import numpy as np
 import pytest
 import tvm
-from tvm import relax
+import tvm_ffi
+from tvm import relax, te, tirx
 
 from tvm_neuron.codegen import cpu
+from tvm_neuron.codegen.cpu.not_a_number import keep_nan
 
 
 @pytest.mark.parametrize("name", ["max", "min"])
@@ -52,3 +54,15 @@ def test_nan_comes_out(dtype: str) -> None:
     ]  # fmt: skip
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one.numpy().astype(np.float64), other)
+
+
+def test_maxima_within_each_other_stay_small() -> None:
+    # each operand was written out two or three times: GridSample's reflected positions took 18 s to compile
+    x = te.placeholder((40,), "float32", "x")
+    value = x[0]
+    for number in range(8):
+        value = tirx.max(tirx.min(value * 2, x[number]) + 1, x[number])
+    kernel = te.create_prim_func([x, te.compute((1,), lambda _i: value, "y")])
+    found: list[object] = []
+    tvm_ffi.structural_walk(keep_nan(tvm.IRModule({"main": kernel}))["main"], (tirx.Select, found.append))
+    assert len(found) == 16
