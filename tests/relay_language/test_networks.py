@@ -24,11 +24,12 @@ NETWORKS: dict[str, tuple[Callable[[], Any], int, str]] = {
     "squeezenet": (lambda: testing.squeezenet.get_workload(1, 10, "1.1", (3, 48, 48)), 52, "fire8_left_conv_bias"),
     "vgg": (lambda: testing.vgg.get_workload(1, 10, (3, 32, 32), batch_norm=True), 54, "bn5_2_moving_var"),
     "densenet": (lambda: testing.densenet.get_workload(121, 10, 1), 606, "conv2d_2_3_15_weight"),
+    "inception_v3": (lambda: testing.inception_v3.get_workload(1, 10), 472, "mixed_10_tower_1_mixed_conv_1_bn_beta"),
     "dcgan": (lambda: testing.dcgan.get_workload(1, ngf=8), 17, "g4_batch_norm_gamma"),
     "lstm": (lambda: testing.lstm.get_workload(3, 8), 12, "h2h_2_bias"),
 }
 
-SLOW = ("densenet", "resnet bottleneck", "mobilenet", "vgg")
+SLOW = ("densenet", "inception_v3", "resnet bottleneck", "mobilenet", "vgg")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in NETWORKS])

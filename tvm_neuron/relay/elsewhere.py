@@ -132,7 +132,7 @@ PLACES: Mapping[str, Mapping[str, str]] = {
         _ANOTHER: "byoc",
         _LOOK: "py_converter run_as_python",
         _EXECUTORS: "enabled_targets rand _np_randn_from_type",
-        _MODELS: "darknet inception_v3 synthetic tf tflite yolo_detection",
+        _MODELS: "darknet synthetic tf tflite",
     },
 }
 """By place: what to use instead, of which names."""

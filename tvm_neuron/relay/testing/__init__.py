@@ -10,6 +10,7 @@ from tvm_neuron.relay.testing import (
     dcgan,
     densenet,
     dqn,
+    inception_v3,
     layers,
     lstm,
     mlp,
@@ -18,13 +19,14 @@ from tvm_neuron.relay.testing import (
     resnet_3d,
     squeezenet,
     vgg,
+    yolo_detection,
 )
 from tvm_neuron.relay.testing.init import create_workload
 from tvm_neuron.relay.transform import InferType
 
 __all__ = [
-    "create_workload", "dcgan", "densenet", "dqn", "layers", "lstm", "mlp", "mobilenet", "resnet", "resnet_3d",
-    "run_infer_type", "run_opt_pass", "squeezenet", "vgg",
+    "create_workload", "dcgan", "densenet", "dqn", "inception_v3", "layers", "lstm", "mlp", "mobilenet", "resnet",
+    "resnet_3d", "run_infer_type", "run_opt_pass", "squeezenet", "vgg", "yolo_detection",
 ]  # fmt: skip
 
 
