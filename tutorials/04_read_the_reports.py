@@ -179,4 +179,15 @@ waited, other = longest["args"]["waited ns"], longest["args"]["waited for"]
 print(f"the longest wait: {longest['name']}, {waited:,.0f} ns for {other}")
 assert len(work) > 50
 
+# %%
+# 10. The page
+# ------------
+#
+# All of it in one page, with plots of every instruction: in a notebook a report shows itself so, elsewhere
+# `report.to_html()` or `neuron-cc report FILE --html PAGE` write it (with the extra `html`).
+
+tvm_neuron.report(library)
+
+# %%
+
 scratch.cleanup()

@@ -49,6 +49,11 @@ def test_every_document_is_in_the_map_of_the_readme() -> None:
     assert documents - {path for path in documents if path.startswith(".")} == set(FILES)
 
 
+def test_every_document_is_in_the_pages() -> None:
+    listed = set((ROOT / "docs/index.rst").read_text().split())
+    assert {path.stem for path in (ROOT / "docs").glob("*.md")} <= listed
+
+
 def test_the_changelog_has_this_version() -> None:
     newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None

@@ -1,5 +1,7 @@
 """Every tutorial runs, in a process of its own as a reader runs it; its own assertions are the test."""
 
+import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,12 +17,22 @@ def test_they_are_numbered() -> None:
     assert SCRIPTS
 
 
-LONG = "03_choose_batch_and_pipeline"  # compiles for every number of cores
+LONG = ("03_choose_batch_and_pipeline", "09_tune")  # they compile again and again
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_it_is_a_page(script: Path) -> None:
+    title, line, *_ = (ast.get_docstring(ast.parse(script.read_text())) or "").splitlines()
+    assert line == "=" * len(title)
+    heads = re.findall(r"^# %%\n# (\d+)\. (.+)\n# (-+)$", script.read_text(), re.MULTILINE)
+    heads += re.findall(r"^#\n# (\d+)\. (.+)\n# (-+)$", script.read_text(), re.MULTILINE)
+    assert sorted(int(number) for number, *_ in heads) == list(range(1, len(heads) + 1))
+    assert all(len(f"{number}. {head}") == len(under) for number, head, under in heads)
 
 
 @pytest.mark.parametrize(
     "script",
-    [pytest.param(each, id=each.stem, marks=pytest.mark.slow if each.stem == LONG else ()) for each in SCRIPTS],
+    [pytest.param(each, id=each.stem, marks=pytest.mark.slow if each.stem in LONG else ()) for each in SCRIPTS],
 )
 def test_it_runs(script: Path, tmp_path: Path) -> None:
     done = subprocess.run(
