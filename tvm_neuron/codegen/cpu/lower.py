@@ -14,7 +14,10 @@ from tvm_neuron.codegen.cpu.rename import with_prefix
 from tvm_neuron.codegen.cpu.scattering import SCATTERING
 from tvm_neuron.codegen.cpu.schedule import schedule_kernels
 from tvm_neuron.codegen.cpu.suppression import SUPPRESSION
+from tvm_neuron.codegen.cpu.truths import TRUTHS
 from tvm_neuron.codegen.cpu.variants import with_variants
+
+_KERNELS = {**CASTS, **EXTREMES, **PRODUCTS, **SCATTERING, **SUPPRESSION, **TRUTHS}
 
 
 def lower(mod: tvm.IRModule, prefix: str = "") -> tvm.IRModule:
@@ -26,7 +29,7 @@ def lower(mod: tvm.IRModule, prefix: str = "") -> tvm.IRModule:
         check_positions,
         relax.backend.DispatchSampling(),
         relax.backend.DispatchSortScan(),
-        relax.transform.LegalizeOps(with_narrow_floats({**CASTS, **EXTREMES, **PRODUCTS, **SCATTERING, **SUPPRESSION})),
+        relax.transform.LegalizeOps(with_narrow_floats(_KERNELS)),
         relax.transform.AnnotateTIROpPattern(),
         relax.transform.FoldConstant(),
         relax.transform.FuseOps(),
