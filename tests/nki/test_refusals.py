@@ -154,3 +154,40 @@ def test_too_many_bytes_name_what_is_alive() -> None:
 def test_a_call_outside_of_a_kernel() -> None:
     with pytest.raises(KernelError, match=r"outside of a kernel: decorate the function with nki.jit and call it"):
         nl.zeros((128, 4), nl.float32)
+
+
+def two_tiles(distance: int, half: bool = False) -> Callable[..., object]:
+    """x + 2x by two tiles so many bytes apart; `half`: of which the first is written again before it is read."""
+
+    @nki.jit
+    def kernel(x):  # type: ignore[no-untyped-def]
+        out = nl.ndarray((128, 64), x.dtype, buffer=nl.shared_hbm)
+        one = nl.ndarray((128, 64), x.dtype, buffer=ncc.sbuf.mod_alloc(base_addr=512))
+        two = nl.ndarray((128, 64), x.dtype, buffer=ncc.sbuf.mod_alloc(base_addr=512 + distance))
+        one[...] = nl.load(x[0:128])
+        two[...] = nl.load(x[0:128]) * 2.0
+        if half:
+            nl.store(out, value=two)
+            one[:, 0:16] = nl.load(x[0:128, 0:16])
+            one[:, 16:64] = nl.load(x[0:128, 16:64])
+            two = out_of(one)
+        nl.store(out, value=one + two)
+        return out
+
+    def out_of(tile):  # type: ignore[no-untyped-def]
+        return tile * 2.0
+
+    return kernel
+
+
+def test_a_tile_that_another_was_written_on_is_not_read() -> None:
+    for distance in (0, 128, -128):
+        first, last = 512 + max(0, distance), 768 + min(0, distance)
+        message = (
+            rf"is read after the one made at .*test_refusals.py:\d+, whose address shares bytes {first} to {last} of "
+            r"partitions 0 to 128 with it, was written at .*: give them addresses apart.*\(.*test_refusals.py:\d+\)"
+        )
+        with pytest.raises(KernelError, match=message):
+            two_tiles(distance)(X)
+    for kernel in (two_tiles(256), two_tiles(-256), two_tiles(0, half=True)):
+        assert np.allclose(kernel(X), 3 * X[0:128], atol=1e-6)

@@ -13,6 +13,7 @@ from tvm_neuron.isa import DramTile, Instruction, Tile
 from tvm_neuron.isa.dtypes import DTYPES, size_bytes
 from tvm_neuron.nki.emission import Place, Record
 from tvm_neuron.nki.fit import Fitted, fit
+from tvm_neuron.nki.overwritten import check_overwritten
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.trace import Trace
 from tvm_neuron.nki.view import Tensor
@@ -36,7 +37,7 @@ def assemble(trace: Trace, outputs: set[int]) -> Assembled:
     """The program; `outputs` are the numbers of the tensors that it gives.
 
     Raises:
-        KernelError: what is alive at one time does not fit on chip.
+        KernelError: what is alive at one time does not fit on chip, or the kernel's own addresses make tiles overlap.
     """
     records, fitted = fit(trace, trace.records)
     offsets = _offsets(trace, records)
@@ -46,6 +47,7 @@ def assemble(trace: Trace, outputs: set[int]) -> Assembled:
     names = {tensor.number: tensor.name or f"{tensor.kind}{tensor.number}" for tensor in used}
     tensors = tuple(DramTensor(names[t.number], _kind(t, outputs), trace.shapes[t.number], t.dtype) for t in used)
     body = tuple(_located(trace, record, offsets, table, origins[record.at]) for record in records)
+    check_overwritten(trace, records, body)
     program = Program(tensors, tuple(Origin(at, "kernel") for at in origins), body)
     weights = {
         names[number]: values.astype(DTYPES[trace.tensors[number].dtype]) for number, values in trace.constants.items()
