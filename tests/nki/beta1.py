@@ -193,3 +193,20 @@ def placed(x):
         tiles[i] += 1.0
         nl.store(out[i], value=tiles[i])
     return out
+
+
+@nki.jit
+def placed_by_a_counter(x):
+    """Addresses that are counted up in a loop, whose body this dialect evaluates once."""
+    blocks, rows, columns = x.shape
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    at = 0
+    for i in nl.sequential_range(blocks):
+        tile = nl.ndarray((nl.par_dim(rows), columns), dtype=x.dtype, buffer=nki.compiler.sbuf.mod_alloc(base_addr=at))
+        at += 64 << 10
+        twice = nl.ndarray((nl.par_dim(rows), columns), dtype=x.dtype, buffer=nki.compiler.sbuf.mod_alloc(base_addr=at))
+        at += 64 << 10
+        tile[...] = nl.load(x[i])
+        twice[...] = tile * 2.0
+        nl.store(out[i], value=twice)
+    return out

@@ -136,3 +136,8 @@ def test_a_norm_by_statistics_of_parts() -> None:
     wide = x.astype(np.float64)
     wanted = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 1e-5)
     check(beta1.layer_norm(x), wanted, FLOAT32)
+
+
+def test_addresses_counted_up_in_a_loop_are_those_of_its_first_turn() -> None:
+    x = normal(5, 64, 96)  # five turns of 128 KiB would leave SBUF
+    check(beta1.placed_by_a_counter(x), 2 * x.astype(np.float64), FLOAT32)

@@ -81,7 +81,9 @@ def ndarray(shape: Any, dtype: Any, *, buffer: Any = None, name: str = "", **_: 
     if isinstance(memory, Placed):
         made = trace.tensor(sizes, dtype_name(dtype), memory.memory, name, axis)
         size = made.tensor.elems * made.dtype.itemsize
-        made.tensor.addresses = [memory.addressed(at, sizes[axis], size) for at in np.ndindex(*sizes[:axis])]
+        made.tensor.addresses = trace.placed(
+            lambda: [memory.addressed(at, sizes[axis], size) for at in np.ndindex(*sizes[:axis])]
+        )
         return made
     if memory not in (sbuf, psum, hbm, private_hbm, shared_hbm):
         raise wrong(f"buffer={buffer!r}; it is one of nl.sbuf, nl.psum, nl.hbm, nl.private_hbm and nl.shared_hbm")

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from tvm_neuron.nki.trace import current, is_tracing
+
 
 class LoopIndex(int):
     """The index of a loop, which knows the loop's first."""
@@ -22,4 +24,13 @@ def static_range(*bounds: Any, **_: Any) -> Iterator[LoopIndex]:
     return (LoopIndex(at, every.start) for at in every)
 
 
-affine_range = sequential_range = static_range
+def affine_range(*bounds: Any, **_: Any) -> Iterator[LoopIndex]:
+    """As Python's `range`, of a body that some dialects evaluate once: tensors are placed in it as the first time."""
+    begin = current().placements if is_tracing() else 0
+    for at in static_range(*bounds):
+        if is_tracing():
+            current().placements = begin
+        yield at
+
+
+sequential_range = affine_range

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from tvm_neuron.nki.source import wrong
+from tvm_neuron.nki.tensors import Address
 from tvm_neuron.nki.trace import current
 
 Index = tuple[int, ...]
-Address = tuple[int, int]  # first partition, first byte of it
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from tvm_neuron.nki.source import place, wrong
 from tvm_neuron.nki.view import ZERO, Axis, Tensor, View
 
 Array = NDArray[Any]
+Address = tuple[int, int]  # first partition, first byte of it
 
 
 @dataclass

@@ -4,12 +4,14 @@ A call that gives a tile is held back until the next one: where its tile is assi
 instruction writes there. If the tile is read later all the same, it is written first, and copied there from it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from tvm_neuron.nki.emission import Emission, Held, Result
 from tvm_neuron.nki.index import as_mask
 from tvm_neuron.nki.source import blamed, place, wrong
+from tvm_neuron.nki.tensors import Address
 from tvm_neuron.nki.view import View
 
 
@@ -19,10 +21,21 @@ class Trace(Emission):
 
     grid: tuple[int, ...] = ()
     program: tuple[int, ...] = ()  # which instance of the grid runs
+    placements: int = 0  # tensors that the kernel has placed, as if each loop's body were evaluated once
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._held: Held | None = None
+        self._placed: dict[tuple[int, str], list[Address]] = {}
+
+    def placed(self, addresses: Callable[[], list[Address]]) -> list[Address]:
+        """The addresses of a tensor's blocks: in the further iterations of a loop those of the first, see `Dialect`."""
+        if not self.dialect.places_once:
+            return addresses()
+        key, self.placements = (self.placements, place()), self.placements + 1
+        if key not in self._placed:
+            self._placed[key] = addresses()
+        return self._placed[key]
 
     def hold(self, result: Result, mask: Any = None) -> View:
         """The tile of a call's result, which is written when it is known where."""
