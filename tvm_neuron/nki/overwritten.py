@@ -66,9 +66,10 @@ def _box(tile: Tile) -> tuple[slice, slice]:
 
 
 def _refused(trace: Trace, place: Place, other: Place, tile: Tile, written: str, at: str) -> Exception:
+    made, by = trace.tensors[place[0]].made, trace.tensors[other[0]].made
     return wrong(
-        f"the tile made at {trace.tensors[place[0]].made} is read, in {tile.space.upper()} from byte "
-        f"{tile.offset.base} on, after the one made at {trace.tensors[other[0]].made}, whose address is among these, was written at "
-        f"{written}: give them addresses apart, or read the first before the second is written",
+        f"the tile made at {made} is read, in {tile.space.upper()} from byte {tile.offset.base} on, after the one made "
+        f"at {by}, whose address is among these, was written at {written}: give them addresses apart, or read the "
+        "first before the second is written",
         at,
     )
