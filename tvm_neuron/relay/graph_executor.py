@@ -5,18 +5,22 @@ from typing import Any
 
 import numpy as np
 import tvm
+import tvm_ffi
 from tvm.runtime.module import BenchmarkResult
 
 from tvm_neuron.errors import InputError
 from tvm_neuron.relay.factory import ExecutorFactory
 from tvm_neuron.runtime import Executor
+from tvm_neuron.runtime.remote import RemoteExecutor
 
 
 class GraphModule:
     """Runs a model; made from `lib["default"](device)`, the signatures are those of TVM 0.18."""
 
-    def __init__(self, module: Executor) -> None:
-        if not isinstance(module, Executor):
+    def __init__(self, module: Executor | RemoteExecutor | tvm_ffi.Function) -> None:
+        if isinstance(module, tvm_ffi.Function):
+            module = RemoteExecutor(module)  # of a library on a RPC server
+        if not isinstance(module, Executor | RemoteExecutor):
             raise InputError(f"GraphModule takes lib['default'](device), got {type(module).__name__}")
         self.module = module
 

@@ -1,0 +1,112 @@
+"""An executor in another process: what TVM's RPC server hands out, and what stands for it where it is used.
+
+RPC carries functions, tensors of the server, numbers and texts; so an executor travels as one function, whose first
+argument says what to do.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import astuple
+from typing import Any
+
+import numpy as np
+import tvm
+import tvm_ffi
+
+from tvm_neuron.errors import InputError
+from tvm_neuron.neff import TensorInfo
+from tvm_neuron.runtime.contents import Library
+from tvm_neuron.runtime.executor import Executor, executors
+
+Served = Callable[..., Any]
+
+
+def serve_executors() -> None:
+    """From now on libraries that this process loads give executors that other processes can use."""
+    tvm_ffi.register_global_func("tvm_neuron.runtime.factory", _served_executors, override=True)
+
+
+def _served_executors(library: Library) -> Callable[..., Served]:
+    create = executors(library)
+    return lambda *devices: _served(create(*devices))
+
+
+def _served(executor: Executor) -> Served:
+    spaces: dict[str | int, tvm.runtime.Tensor] = {}  # tensors are given by name: RPC lends those of its arguments only
+
+    def space(key: str | int, dtype: str, *shape: int) -> tvm.runtime.Tensor:
+        spaces[key] = tvm.runtime.empty(shape, dtype)
+        return spaces[key]
+
+    sides = [[astuple(info) for info in side] for side in (executor.inputs, executor.outputs)]
+    actions: dict[str, Callable[..., Any]] = {
+        "tensors": lambda: json.dumps(sides),
+        "space": space,
+        "set": lambda key: executor.set_input(key, spaces[key]),
+        "run": executor.run,
+        "output": executor.get_output,
+    }
+    return lambda action, *args: actions[action](*args)
+
+
+class RemoteExecutor:
+    """The executor behind a function of an RPC server, with what `GraphModule` needs of an `Executor`.
+
+    Values are checked there: what an `Executor` raises comes back as TVM's RPCError. Raises InputError: the function is
+    of something else.
+    """
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        try:
+            sides = json.loads(served("tensors"))
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise InputError(
+                "the function is no executor of a RPC server: start the server by python -m "
+                "tvm_neuron.runtime.rpc_server, and take lib['default'](device) of a library loaded there"
+            ) from error
+        self.inputs, self.outputs = (
+            tuple(TensorInfo(name, tuple(shape), dtype) for name, shape, dtype in side) for side in sides
+        )
+        self._values: dict[str, tvm.runtime.Tensor] = {}
+
+    def set_input(self, key: str | int | None = None, value: Any = None, **values: Any) -> None:
+        """Copies one input by name or index to the server, and others by keyword."""
+        for name, each in [*([] if key is None else [(key, value)]), *values.items()]:
+            array = each.numpy() if isinstance(each, tvm.runtime.Tensor) else np.asarray(each)
+            if not isinstance(each, tvm.runtime.Tensor | np.ndarray | np.generic):
+                array = array.astype(self.inputs[self._index(name)].dtype)
+            there = self._served("space", name, str(array.dtype), *array.shape)
+            there.copyfrom(np.ascontiguousarray(array).reshape(array.shape))
+            self._served("set", name)
+            self._values[self.inputs[self._index(name)].name] = there
+
+    def run(self, **values: Any) -> None:
+        """Sets inputs, and runs there."""
+        self.set_input(**values)
+        self._served("run")
+
+    def get_input(self, key: str | int) -> tvm.runtime.Tensor:
+        """The value that was set for an input, on the server.
+
+        Raises InputError: it was not set.
+        """
+        name = self.inputs[self._index(key)].name
+        if name not in self._values:
+            raise InputError(f"input '{name}' was not set")
+        return self._values[name]
+
+    def get_output(self, index: int) -> tvm.runtime.Tensor:
+        """Output `index` of the last run, on the server; `.numpy()` copies it."""
+        return self._served("output", index)
+
+    def get_input_index(self, name: str) -> int:
+        """The position of an input, -1 if there is none of that name."""
+        return next((index for index, info in enumerate(self.inputs) if info.name == name), -1)
+
+    def _index(self, key: str | int) -> int:
+        index = key if isinstance(key, int) else self.get_input_index(key)
+        if not 0 <= index < len(self.inputs):
+            takes = ", ".join(f"'{info.name}'" for info in self.inputs)
+            raise InputError(f"input {key!r} is not one of the model's; it takes {takes}")
+        return index
