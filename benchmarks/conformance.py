@@ -28,7 +28,7 @@ import tvm_neuron
 from benchmarks import conformance_peer
 from benchmarks.backend_cases import difference, load, select
 from benchmarks.row import Bar, Kind, Row
-from tvm_neuron import relay
+from tvm_neuron import frontend, relay
 from tvm_neuron.errors import NeuronError
 from tvm_neuron.frontend.onnx.checks import NeedsShapeError
 from tvm_neuron.frontend.onnx.needs import NeedsValueError
@@ -133,7 +133,7 @@ def _import(model: onnx.ModelProto, inputs: Sequence[Any], given: Given) -> Any:
     data = dict(zip(_input_names(model), inputs, strict=False))
     while True:
         try:
-            return relay.frontend.from_onnx(model, shape=given.shapes, values=given.values)
+            return frontend.from_onnx(model, shape=given.shapes, values=given.values)
         except NeedsShapeError as error:
             if not isinstance(data.get(error.input), np.ndarray) or error.input in given.shapes:
                 raise

@@ -76,10 +76,10 @@ def read_model(model: Any, inputs: IoConfig) -> tuple[Any, Any]:
     Raises:
         NeuronError: it can't be read, or `inputs` does not fit it.
     """
-    from tvm_neuron import relay
+    from tvm_neuron.frontend import from_onnx
 
     found = as_onnx(model, inputs)
-    return relay.frontend.from_onnx(found, inputs.shapes, inputs.dtypes or "float32", values=inputs.values)
+    return from_onnx(found, inputs.shapes, inputs.dtypes or "float32", values=inputs.values)
 
 
 def as_onnx(model: Any, inputs: IoConfig) -> Any:
