@@ -6,14 +6,18 @@ import pytest
 
 from tests.codegen.graphs import graph_of
 from tests.stages.networks import residual_network
-from tvm_neuron.codegen import search
+from tvm_neuron.codegen import function, search
 from tvm_neuron.codegen.function import compile_graph
 from tvm_neuron.codegen.options import BuildOptions
-from tvm_neuron.codegen.search import quickest
+from tvm_neuron.codegen.search import fitting, quickest
+from tvm_neuron.codegen.simplify import kernels_by_layout
+from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.tuning import CANDIDATES, USUAL, Tuning
 from tvm_neuron.errors import CompileError, OptionError
-from tvm_neuron.hw import load_device
+from tvm_neuron.hw import Device, load_device
 from tvm_neuron.neff import Pipeline
+from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.sim import time_program
 
 
@@ -33,6 +37,41 @@ def tunings_tried(monkeypatch: pytest.MonkeyPatch, cost: dict[Tuning, int], opti
     possible = [tuning for tuning in tried if cost.get(tuning, 1000) > 0]
     assert found == min(possible, key=lambda tuning: cost.get(tuning, 1000))
     return tried
+
+
+def test_ways_that_do_not_fit_are_left_out() -> None:
+    def make(number: int) -> int:
+        if number % 2:
+            raise CompileError(f"{number} does not fit")
+        return -number
+
+    assert fitting(make, [1, 2, 3, 4]) == [-2, -4]
+    with pytest.raises(CompileError, match="3 does"):
+        fitting(make, [3, 5])
+
+
+def test_a_layout_that_does_not_fit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Stage] = []
+
+    def twice(*arguments: object) -> list[tuple[list[Kernel], dict[Tensor, int]]]:
+        return 2 * kernels_by_layout(*arguments)  # type: ignore[arg-type]
+
+    def cut_to_fit(stage: Stage, device: Device) -> Stage:
+        made.append(stage)
+        if len(made) == 2:
+            raise CompileError("it needs more memory")
+        return stage
+
+    monkeypatch.setattr(function, "kernels_by_layout", twice)
+    monkeypatch.setattr(function, "cut_to_fit", cut_to_fit)
+    for cores in (1, 2):
+        made.clear()
+        options = BuildOptions(pipeline_cores=cores)
+        assert (
+            len(function.compile_pipeline(graph_of(residual_network()), "net", load_device("inf1"), options).cores)
+            == cores
+        )
+        assert len(made) == 2
 
 
 def test_every_field_is_tried_with_the_best_of_those_before(monkeypatch: pytest.MonkeyPatch) -> None:

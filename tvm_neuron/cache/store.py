@@ -9,9 +9,11 @@ the work of this user's cache is neither read nor removed.
 import json
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from struct import Struct
 from tempfile import NamedTemporaryFile
@@ -40,8 +42,10 @@ class Store:
         self.limit_bytes = limit_bytes
         self._on_trouble = on_trouble
 
-    def fetch(self, key: str, target: Path) -> dict[str, Any] | None:
+    def fetch(self, key: str, target: Path | None) -> dict[str, Any] | None:
         """Copies the result to the file `target`, whole or not at all, and gives its note; None if there is none.
+
+        Without a target there is only the note.
 
         Raises:
             NeffError: `target` can't be written.
@@ -58,7 +62,10 @@ class Store:
         with file:
             try:
                 note, chunks = _read(file, key)
-                write_aside(target, chunks)
+                if target is None:
+                    deque(chunks, maxlen=0)  # whose checksum counts all the same
+                else:
+                    write_aside(target, chunks)
             except _DamagedError as error:
                 self._on_trouble(f"an entry of the cache is damaged and made again: '{entry}' {error}")
                 with suppress(OSError):  # it will be written over
@@ -68,10 +75,10 @@ class Store:
             os.utime(entry)
         return note
 
-    def keep(self, key: str, source: Path, note: dict[str, Any]) -> None:
-        """Adds the file `source` with a note (plain values), and lets old entries go."""
+    def keep(self, key: str, source: Path | None, note: dict[str, Any]) -> None:
+        """Adds the file `source`, or nothing, with a note (plain values), and lets old entries go."""
         encoded = json.dumps(note).encode()
-        size = _HEAD.size + len(encoded) + source.stat().st_size
+        size = _HEAD.size + len(encoded) + (source.stat().st_size if source else 0)
         if size > self.limit_bytes:
             self._on_trouble(
                 f"the result takes {size / 1e6:.0f} MB and is not kept; the cache may take {self.limit_bytes / 1e6:.0f}"
@@ -91,14 +98,14 @@ class Store:
         reason = error.strerror if isinstance(error, OSError) else error
         self._on_trouble(f"the cache '{self.folder}' can't be {done}: {reason}")
 
-    def _write(self, key: str, source: Path, note: bytes) -> None:
+    def _write(self, key: str, source: Path | None, note: bytes) -> None:
         with NamedTemporaryFile(dir=self.folder, prefix=ASIDE, delete=False) as file:
             try:
                 file.write(_HEAD.pack(MAGIC, bytes(32), 0, 0))
                 file.flush()  # whoever finds it now knows whose it is
                 digest, size = _started(key, note), 0
                 file.write(note)
-                with source.open("rb") as result:
+                with source.open("rb") if source else BytesIO() as result:
                     while chunk := result.read(_CHUNK_BYTES):
                         digest.update(chunk)
                         size += file.write(chunk)

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import tvm_ffi
 from tvm import relax
@@ -33,20 +31,15 @@ def recall(func: relax.Function, device: Device, options: BuildOptions) -> Tunin
     store = _store.get()
     if store is None:
         return None
-    with TemporaryDirectory() as folder:
-        note = store.fetch(_key(func, device, options), Path(folder, "nothing"))
+    note = store.fetch(_key(func, device, options), None)
     return None if note is None else Tuning(**note)
 
 
 def remember(func: relax.Function, device: Device, options: BuildOptions, tuning: Tuning) -> None:
     """For the next search; not what a time budget may have ended."""
     store = _store.get()
-    if store is None or options.time_budget_seconds is not None:
-        return
-    with TemporaryDirectory() as folder:
-        nothing = Path(folder, "nothing")
-        nothing.touch()
-        store.keep(_key(func, device, options), nothing, asdict(tuning))
+    if store is not None and options.time_budget_seconds is None:
+        store.keep(_key(func, device, options), None, asdict(tuning))
 
 
 def _key(func: relax.Function, device: Device, options: BuildOptions) -> str:

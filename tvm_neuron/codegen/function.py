@@ -17,7 +17,7 @@ from tvm_neuron.codegen.legalise import legalise
 from tvm_neuron.codegen.options import LEVELS, BuildOptions
 from tvm_neuron.codegen.pipeline.cut import cut
 from tvm_neuron.codegen.precision import Precisions
-from tvm_neuron.codegen.search import Make, quickest, total_ps
+from tvm_neuron.codegen.search import Make, fitting, quickest, total_ps
 from tvm_neuron.codegen.simplify import kernels_by_layout
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.work import asked_macs
@@ -26,7 +26,9 @@ from tvm_neuron.neff import Neff, Pipeline, TensorInfo, pipeline_pieces
 from tvm_neuron.partition import Verdict
 from tvm_neuron.partition.constraints import IsConstant
 from tvm_neuron.schedule.graph import Graph
+from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.rule import Rule, load_rules
+from tvm_neuron.schedule.tensor import Tensor
 
 
 @cache
@@ -69,7 +71,7 @@ def compile_pipeline(graph: Graph, name: str, device: Device, options: BuildOpti
     ways = _whole(graph, name, device, options)
     if options.pipeline_cores == 1:
         return Pipeline.of(compile_stage(ways, device, options, options.static_weights))
-    return min((cut(stage, device, options) for stage in ways), key=total_ps)
+    return min(fitting(lambda stage: cut(stage, device, options), ways), key=total_ps)
 
 
 def compile_graph(graph: Graph, name: str, device: Device, options: BuildOptions) -> Neff:
@@ -86,16 +88,18 @@ def _whole(graph: Graph, name: str, device: Device, options: BuildOptions) -> li
     rules = _rules(options.fast_relayout)
     asked = asked_macs(graph)
     is_quick = options.optlevel == min(LEVELS)
-    found = []
-    for kernels, partition_of in kernels_by_layout(graph, rules, device, options.precisions, options.tuning, is_quick):
+
+    def whole(way: tuple[list[Kernel], dict[Tensor, int]]) -> Stage:
+        kernels, partition_of = way
         if not options.saturate_infinity:  # which limits what is multiplied, and so is not to be put off
             kernels = scale_weights(kernels, partition_of, options.precisions, device)
         dtypes = choose_dtypes(kernels, options.precisions)
         if options.saturate_infinity:
             kernels = saturate(kernels, partition_of, dtypes)
         stage = Stage(name, kernels, partition_of, dtypes, inputs, outputs, options.tuning, asked_macs=asked)
-        found.append(cut_to_fit(stage, device))
-    return found
+        return cut_to_fit(stage, device)
+
+    return fitting(whole, kernels_by_layout(graph, rules, device, options.precisions, options.tuning, is_quick))
 
 
 def can_schedule(

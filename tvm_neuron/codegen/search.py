@@ -1,17 +1,23 @@
-"""quickest: of the programs that several tunings give, the one that the cost model finds quickest; what -O3 does."""
+"""quickest: of the programs that several tunings give, the one that the cost model finds quickest; what -O3 does.
+
+Beside it `fitting`: of several ways to do the same, those that fit into memory.
+"""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import TypeVar
 
 from tvm_neuron.codegen.defects import is_defect, tell
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.codegen.tuning import CANDIDATES, Tuning
-from tvm_neuron.errors import CompileError, internal_error
+from tvm_neuron.errors import CompileError, InternalError, internal_error
 from tvm_neuron.neff import Pipeline
 from tvm_neuron.sim import time_program
 
 Make = Callable[[BuildOptions], Pipeline]
+Way = TypeVar("Way")
+Made = TypeVar("Made")
 
 
 def quickest(make: Make, name: str, options: BuildOptions) -> tuple[Pipeline, Tuning]:
@@ -44,6 +50,27 @@ def quickest(make: Make, name: str, options: BuildOptions) -> tuple[Pipeline, Tu
             if total < least:
                 best, tuning, least = found, candidate, total
     return best, tuning
+
+
+def fitting(make: Callable[[Way], Made], ways: Iterable[Way]) -> list[Made]:
+    """What is made of each of the ways that fit.
+
+    Raises:
+        CompileError: none does; this is the first one's.
+        InternalError: the compiler failed.
+    """
+    found: list[Made] = []
+    refusals: list[CompileError] = []
+    for way in ways:
+        try:
+            found.append(make(way))
+        except InternalError:
+            raise
+        except CompileError as error:
+            refusals.append(error)
+    if refusals and not found:
+        raise refusals[0]
+    return found
 
 
 def total_ps(pipeline: Pipeline) -> int:
