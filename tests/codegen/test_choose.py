@@ -1,6 +1,6 @@
 """Among several orders and places the clock chooses; -O1, and what has no time left, takes the first."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import pytest
@@ -13,6 +13,7 @@ from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.codegen.residents import Room, place_stage
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.hw import load_device
+from tvm_neuron.sim import time_program
 
 DEVICE = load_device("inf1")
 STAGE = _stage(graph_of(_hourglass()))
@@ -21,17 +22,23 @@ NAMES = ("first", "quick", "slow")
 COSTS = {"first": 900, "quick": 700, "slow": 1200}
 
 
+def with_costs(monkeypatch: pytest.MonkeyPatch, costs: Mapping[str, int]) -> list[str]:
+    """Programs take this; the list gets the names of the stages that are made."""
+    names: list[str] = []
+
+    def made(stage: Stage, room: Room, *_others: object) -> module.Made:
+        names.append(stage.name)
+        return module.Made(stage, room, None, None, costs[stage.name])  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "_made", made)
+    return names
+
+
 def chosen(monkeypatch: pytest.MonkeyPatch, options: BuildOptions, names: tuple[str, ...] = NAMES) -> tuple[str, list]:
-    """The name of the stage that is chosen, and of those of which the clock was asked."""
-    timed: list[str] = []
-
-    def total_ps(made: module.Made, _device: object) -> int:
-        timed.append(made.stage.name)
-        return COSTS[made.stage.name]
-
-    monkeypatch.setattr(module, "_total_ps", total_ps)
+    """The name of the stage that is chosen, and of those that are made."""
+    tried = with_costs(monkeypatch, COSTS)
     candidates = [(replace(STAGE, name=name), ROOM) for name in names]
-    return choose([candidates], DEVICE, options, keep_weights=False)[0].stage.name, timed
+    return choose([candidates], DEVICE, options, keep_weights=False)[0].stage.name, tried
 
 
 def test_the_quickest_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,30 +47,17 @@ def test_the_quickest_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_the_way_that_begins_best_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    costs = {"block by block": 900, "by price": 800, "best": 500, "better": 700}
-    timed: list[str] = []
-
-    def total_ps(made: module.Made, _device: object) -> int:
-        timed.append(made.stage.name)
-        return costs[made.stage.name]
-
-    monkeypatch.setattr(module, "_total_ps", total_ps)
+    tried = with_costs(monkeypatch, {"block by block": 900, "by price": 800, "best": 500, "better": 700})
     names = (("block by block", "best"), (), ("by price", "better"))
     ways = [[(replace(STAGE, name=name), ROOM) for name in each] for each in names]
     made, way = choose(ways, DEVICE, BuildOptions(), keep_weights=False)
     assert (made.stage.name, way) == ("better", 2)
-    assert timed == ["block by block", "by price", "better"]
-
-
-def test_what_is_alone_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert chosen(monkeypatch, BuildOptions(), ("slow",)) == ("slow", [])
+    assert tried == ["block by block", "by price", "better"]
 
 
 @pytest.mark.parametrize("options", [BuildOptions(optlevel=1), BuildOptions(time_budget_seconds=1e-6).begun()])
-def test_the_first_is_taken_where_nothing_may_be_tried(
-    options: BuildOptions, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert chosen(monkeypatch, options) == ("first", [])
+def test_the_first_is_taken_where_nothing_may_be_tried(options: BuildOptions, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert chosen(monkeypatch, options) == ("first", ["first"])
 
 
 def test_a_try_is_expected_to_take_as_long_as_the_longest_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,21 +80,16 @@ def test_a_try_is_expected_to_take_as_long_as_the_longest_before(monkeypatch: py
 
     def made(stage: Stage, room: Room, *_others: object) -> module.Made:
         passes(1)
-        return module.Made(stage, room, None, None)  # type: ignore[arg-type]
-
-    def total_ps(made: module.Made, _device: object) -> int:
-        passes(0.5)
-        return COSTS[made.stage.name]
+        return module.Made(stage, room, None, None, COSTS[stage.name])  # type: ignore[arg-type]
 
     asked: list[float] = []
     monkeypatch.setattr(module.time, "monotonic", lambda: now)
     monkeypatch.setattr(module, "_made", made)
-    monkeypatch.setattr(module, "_total_ps", total_ps)
     assert choose([candidates()], DEVICE, Options(), keep_weights=False)[0].stage.name == "quick"
-    assert asked == [1, 2 + 0.5 + 1 + 0.5, 6 + 1 + 0.5, 6 + 1 + 0.5]
+    assert asked == [1, 2 + 1, 6 + 1, 6 + 1]
 
 
 def test_the_clock_is_that_of_the_program() -> None:
     made, way = choose([[(STAGE, ROOM)]], DEVICE, BuildOptions(), keep_weights=False)
-    assert module._total_ps(made, DEVICE) > 0
+    assert made.total_ps == time_program(made.program, DEVICE).total_ps > 0
     assert (made.stage, way) == (STAGE, 0)

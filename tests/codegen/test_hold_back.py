@@ -71,7 +71,7 @@ def _instructions(program: Program) -> Iterator[Instruction]:
 
 def test_what_goes_through_dram_no_longer_queues_behind_weights() -> None:
     before = _network(long=8000)
-    after = hold_back(before, DEVICE)
+    after, _ = hold_back(before, DEVICE)
     transfer_ps = 1000 * DmaCopy(_sbuf(0, WIDE), _dram(1, 128, WIDE), 0).cost(DEVICE).busy_cycles
     gained = time_program(before, DEVICE).total_ps - time_program(after, DEVICE).total_ps
     assert gained > 0.8 * (WEIGHTS - 1) * transfer_ps
@@ -81,7 +81,7 @@ def test_what_goes_through_dram_no_longer_queues_behind_weights() -> None:
 
 def test_only_weights_wait_for_more_and_nothing_else_changes() -> None:
     before = _network(long=8000)
-    pairs = list(zip(_instructions(before), _instructions(hold_back(before, DEVICE)), strict=True))
+    pairs = list(zip(_instructions(before), _instructions(hold_back(before, DEVICE)[0]), strict=True))
     assert all(old.replace(waits=()) == new.replace(waits=()) for old, new in pairs)
     changed = [old.queue for old, new in pairs if old.waits != new.waits]
     assert set(changed) == {f"dma{WEIGHTS_QUEUE}"}
@@ -89,7 +89,7 @@ def test_only_weights_wait_for_more_and_nothing_else_changes() -> None:
 
 def test_weights_in_loops_wait_too_and_nothing_locks_up() -> None:
     before = _network(long=8000, is_looped=True)
-    after = hold_back(before, DEVICE)
+    after, _ = hold_back(before, DEVICE)
     assert time_program(after, DEVICE).total_ps < time_program(before, DEVICE).total_ps
     verify(after, DEVICE)
     check_races(after, DEVICE)
@@ -97,12 +97,12 @@ def test_weights_in_loops_wait_too_and_nothing_locks_up() -> None:
 
 def test_nothing_waits_where_no_engine_stands_still_for_other_transfers() -> None:
     program = _network(long=8000, is_stored=False)
-    assert hold_back(program, DEVICE) is program
+    assert hold_back(program, DEVICE)[0] is program
 
 
 def test_weights_that_are_needed_at_once_wait_for_nothing_more() -> None:
     program = _network(long=1)
-    assert hold_back(program, DEVICE) == program
+    assert hold_back(program, DEVICE)[0] == program
 
 
 def test_the_numbers_are_those_of_numpy_however_late_transfers_land() -> None:
@@ -110,7 +110,7 @@ def test_the_numbers_are_those_of_numpy_however_late_transfers_land() -> None:
     x = random.standard_normal((128, 256)).astype(DTYPES["bfloat16"])
     w = random.standard_normal((WEIGHTS * 128, WIDE)).astype(DTYPES["bfloat16"])
     for is_looped in (False, True):
-        after = hold_back(_network(long=8000, is_looped=is_looped), DEVICE)
+        after, _ = hold_back(_network(long=8000, is_looped=is_looped), DEVICE)
         found = Machine(after, DEVICE, {"w": w}).run({"x": x}, mode="strict", seed=3)
         last = w.astype(np.float64).reshape(WEIGHTS, 128, WIDE)[:, :, :COLUMNS]
         first = np.maximum(last[0].T @ x.astype(np.float64), 0)

@@ -20,12 +20,13 @@ HOLD_BACK = Alternative("hold_back", "all waits are known, and what they cost")
 
 @dataclass(frozen=True)
 class Made:
-    """A stage in its room, what it becomes, and the program of a run, with waits."""
+    """A stage in its room, what it becomes, and the program of a run, with waits, and what it takes."""
 
     stage: Stage
     room: Room
     emitted: Emitted
     program: Program
+    total_ps: int
 
 
 def choose(
@@ -42,7 +43,6 @@ def choose(
     begin = time.monotonic()
     best, its = _made(*first, device, options, keep_weights), 0
     seconds = time.monotonic() - begin
-    least: int | None = None
     while options.optlevel > 1 and options.has_time(seconds):
         begin = time.monotonic()
         way = to_begin.pop(0) if to_begin else its
@@ -51,11 +51,9 @@ def choose(
             break
         if other is None:
             continue
-        least = least or _total_ps(best, device)
-        options.on_stage(f"{best.stage.name}: {least / 1e6:,.1f} us; try another order")
+        options.on_stage(f"{best.stage.name}: {best.total_ps / 1e6:,.1f} us; try another order")
         made = _made(*other, device, None, keep_weights)
-        total = _total_ps(made, device)
-        best, its, least = (made, way, total) if total < least else (best, its, least)
+        best, its = (made, way) if made.total_ps < best.total_ps else (best, its)
         seconds = max(seconds, time.monotonic() - begin)
     return best, its
 
@@ -67,8 +65,6 @@ def _made(stage: Stage, room: Room, device: Device, options: BuildOptions | None
     emitted = emit_stage(stage, room, device, keep_weights)
     on_stage(f"{stage.name}: synchronise")
     program = synchronise(emitted.program, device)
-    return Made(stage, room, emitted, hold_back(program, device) if HOLD_BACK.is_taken else program)
-
-
-def _total_ps(made: Made, device: Device) -> int:
-    return time_program(made.program, device).total_ps
+    if HOLD_BACK.is_taken:
+        return Made(stage, room, emitted, *hold_back(program, device))
+    return Made(stage, room, emitted, program, time_program(program, device).total_ps)

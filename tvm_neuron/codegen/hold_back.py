@@ -19,6 +19,7 @@ from tvm_neuron.isa import QUEUES, Instruction, Wait, affine
 from tvm_neuron.program import Loop, Node, Program
 from tvm_neuron.program.dynamic import Dynamic, expand
 from tvm_neuron.sim.clock import Clock, run_clock
+from tvm_neuron.sim.dependence import dependent
 
 _EARLY = (16, 32)  # starts of a transfer, 21 and 42 us: so much earlier than needed, since others come between
 _ROUNDS = 2  # what others no longer wait for changes the times
@@ -34,26 +35,27 @@ class _Run:
     clock: Clock
 
 
-def hold_back(program: Program, device: Device) -> Program:
-    """The program, its weights with further waits if it takes less time so."""
+def hold_back(program: Program, device: Device) -> tuple[Program, int]:
+    """The program, its weights with further waits if it takes less time so, and that time in picoseconds."""
     dynamic = expand(program)
+    needs_own = dependent(dynamic)  # of memory alone, whatever waits there are
     costs = [instruction.cost(device) for instruction in dynamic.statics]
-    first = best = _Run(dynamic, run_clock(program, device, dynamic, costs))
+    first = best = _Run(dynamic, run_clock(program, device, dynamic, costs, needs_own))
     if _waited_ps(first) * _LEAST_GAIN < first.clock.total:
-        return program
+        return program, first.clock.total
     for starts in _EARLY:
         run = first
         for _ in range(_ROUNDS):
             held = _counts(run, (1 + starts) * device.dma_start_ns * 1000)
             statics = tuple(_waiting(i, held.get(number, 0)) for number, i in enumerate(dynamic.statics))
             changed = replace(dynamic, statics=statics)
-            run = _Run(changed, run_clock(program, device, changed, costs))
+            run = _Run(changed, run_clock(program, device, changed, costs, needs_own))
             if run.clock.total >= best.clock.total:
                 break
             best = run
         if best is first:
             break
-    return program.with_body(_replaced(program.body, iter(best.dynamic.statics)))
+    return program.with_body(_replaced(program.body, iter(best.dynamic.statics))), best.clock.total
 
 
 def _waited_ps(run: _Run) -> int:

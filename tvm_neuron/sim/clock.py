@@ -26,7 +26,7 @@ from tvm_neuron.hw import Device
 from tvm_neuron.isa import QUEUES, Cost, Instruction, Tile
 from tvm_neuron.program import Program
 from tvm_neuron.program.dynamic import Dynamic, who
-from tvm_neuron.sim.dependence import dependent
+from tvm_neuron.sim.dependence import Flags, dependent
 
 PS_PER_SECOND = 10**12
 _PS_PER_NS = 1000
@@ -67,13 +67,15 @@ def duration_ps(cycles: int, hz: int) -> int:
     return (2 * cycles * PS_PER_SECOND + hz) // (2 * hz)
 
 
-def run_clock(program: Program, device: Device, dynamic: Dynamic, costs: list[Cost]) -> Clock:
-    """Times every dynamic instruction.
+def run_clock(
+    program: Program, device: Device, dynamic: Dynamic, costs: list[Cost], needs_own: Flags | None = None
+) -> Clock:
+    """Times every dynamic instruction; `needs_own` is what `dependent` says of them, where that is known.
 
     Raises:
         ProgramError: the program deadlocks, or an instruction takes longer than can be counted.
     """
-    state = _State(program, device, dynamic, costs)
+    state = _State(program, device, dynamic, costs, dependent(dynamic) if needs_own is None else needs_own)
     while True:
         while sum(state.run_compute(queue) for queue in _COMPUTE):
             pass
@@ -96,13 +98,12 @@ def _accesses_psum(instruction: Instruction) -> bool:
 
 
 class _State:
-    def __init__(self, program: Program, device: Device, dynamic: Dynamic, costs: list[Cost]) -> None:
+    def __init__(self, program: Program, device: Device, dynamic: Dynamic, costs: list[Cost], needs_own: Flags) -> None:
         self.program, self.dynamic = program, dynamic
         hz = [clock_hz(device, instruction.engine) for instruction in dynamic.statics]
         most = _MOST_PS // max(1, len(dynamic))
         busy = _durations([cost.busy_cycles for cost in costs], hz, most)
         latency = _durations([cost.latency_cycles for cost in costs], hz, most)
-        needs_own = dependent(dynamic)
         waits: list[list[tuple[int, int]]] = [[] for _ in range(len(dynamic))]
         for rows, queue, counts in dynamic.needs():
             for row, count in zip(rows.tolist(), counts.tolist(), strict=True):

@@ -226,23 +226,25 @@ class _Tiling:
         most = min(group.fewest_rows, MOST_TILES)
         counts = [*(tiles for tiles in TILES if tiles < most), most]
         fits = partial(self._if_fits, group, first=first, end=end, in_dram=in_dram)
-        aheads = (ahead for ahead in (_ROWS_AHEAD if dim else _IMAGES_AHEAD) if fits(most, ahead) is not None)
+        aheads = (ahead for ahead in (_ROWS_AHEAD if dim else _IMAGES_AHEAD) if fits(most, ahead, of=SAMPLE))
         # An image that comes early is worth more tiles, since its work is long; rows run in as few tiles as fit.
         tries = product(counts, list(aheads)) if dim else ((tiles, ahead) for ahead in aheads for tiles in counts)
         return next((found for tiles, ahead in tries if (found := fits(tiles, ahead)) is not None), None)
 
     def _if_fits(
-        self, group: Group, tiles: int, ahead: Ahead, first: int, end: int, in_dram: set[Tensor]
+        self, group: Group, tiles: int, ahead: Ahead, first: int, end: int, in_dram: set[Tensor], of: int | None = None
     ) -> Unrolled | None:
+        """So many tiles, or the first `of` them; None if these don't fit."""
         stored = frozenset(in_dram & group.results)
         weights = self._weights_bytes(first, end)  # they stay for all tiles, beside those of the kernels after these
         capacity = self.capacity + max(0, min(self.spare, self.weights_capacity - _BESIDE * weights // 2))
-        if tiles > SAMPLE:  # a few tiles take no more than all do, and tell most of what does not fit
-            some = unroll(group, tiles, stored, ahead, SAMPLE)
-            if some is None or self._peak(first, end, some, in_dram) > capacity:
+        found = None
+        # A few tiles take no more than all do, and tell most of what does not fit.
+        for most in (of,) if of or tiles <= SAMPLE else (SAMPLE, of):
+            found = unroll(group, tiles, stored, ahead, most)
+            if found is None or self._peak(first, end, found, in_dram) > capacity:
                 return None
-        found = unroll(group, tiles, stored, ahead)
-        return found if found is not None and self._peak(first, end, found, in_dram) <= capacity else None
+        return found
 
     def _peak(self, first: int, end: int, found: Unrolled, in_dram: set[Tensor]) -> int:
         """The most bytes that are alive at once with these kernels instead, of which first tiles may have none."""
