@@ -7,6 +7,7 @@ from tvm_neuron.codegen.choose import HOLD_BACK, choose
 from tvm_neuron.codegen.emit.builder import Builder
 from tvm_neuron.codegen.emit.spread import spread_roots
 from tvm_neuron.codegen.emit_stage import emit_stage
+from tvm_neuron.codegen.kept_outputs import with_outputs_kept
 from tvm_neuron.codegen.least_time import least_ps
 from tvm_neuron.codegen.options import LEVELS, BuildOptions
 from tvm_neuron.codegen.overlap.arriving import start_as_it_arrives
@@ -33,10 +34,11 @@ _MOST_ARRIVING = 5  # contractions that start as the input arrives: later ones h
 _MORE_ARRIVING = 1.25  # times the memory for tensors at most: they are alive side by side, and weights need it, too
 
 OVERLAP = Alternative("overlap_batch", "all kernels are there, and no tile yet: parts of a batch cut all of them")
+KEPT = Alternative("with_outputs_kept", "where nothing runs in tiles, which leave no room")
 ARRIVING = Alternative("start_as_it_arrives", "where nothing runs in tiles, which also start with what has come")
 ORDERS = Alternative("orders", "tiles are there, and the clock tells which order is quickest")
 ZEROS = Alternative("zeros_first", "where nothing runs in tiles, and the clock tells whether the first layers may wait")
-STEPS = (OVERLAP, ARRIVING, ORDERS, ZEROS, HOLD_BACK)
+STEPS = (OVERLAP, KEPT, ARRIVING, ORDERS, ZEROS, HOLD_BACK)
 """What becomes of the kernels of a core; between, tiles and places in memory are chosen, which all programs need."""
 
 
@@ -101,6 +103,8 @@ def _placed(stage: Stage, device: Device, options: BuildOptions, keep_weights: b
     tiled, room = _in_tiles(stage, device)
     tiles = frozenset(tiled.kernels) - frozenset(stage.kernels)
     if not tiles and not tiled.spilled > stage.spilled:
+        if KEPT.is_taken:
+            tiled, room = with_outputs_kept(tiled, room, device)
         started, room = _started(tiled, room, device)
         yield started, room
         if ZEROS.is_taken and spread_roots(started.kernels, device):

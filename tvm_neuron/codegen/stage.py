@@ -18,7 +18,7 @@ class Stage:
 
     `spilled` ones are kept in DRAM by plan, as long rows. `images` cross the border as SBUF has them: [128, chunks of
     the partition dimension, the others], one long row for each partition. `asked_macs`: see `work`.
-    With `zeros_first`, zeros beside weights that are spread come before all else.
+    `kept` outputs are in SBUF, too. With `zeros_first`, zeros beside weights that are spread come before all else.
     """
 
     name: str
@@ -30,13 +30,14 @@ class Stage:
     tuning: Tuning = USUAL
     spilled: frozenset[Tensor] = frozenset()
     images: frozenset[Tensor] = frozenset()
+    kept: frozenset[Tensor] = frozenset()
     zeros_first: bool = False
     asked_macs: Mapping[Origin, int] = field(default_factory=dict)
 
     def in_dram(self) -> set[Tensor]:
         """The tensors that can only lie in DRAM."""
         every = {tensor for kernel in self.kernels for tensor in (kernel.out, *kernel.sources())}
-        return {tensor for tensor in every if tensor.kind != "temp" or tensor in self.spilled}
+        return {tensor for tensor in every if tensor.kind != "temp" or tensor in self.spilled} - self.kept
 
     def dtype(self, tensor: Tensor) -> str:
         """A tensor's dtype in device memory."""

@@ -1,5 +1,6 @@
 """choose_operands, separate_operands: as what the PE array reads its operands, and copies cast for it alone."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from tvm_neuron.codegen.precision import Precision, Precisions
@@ -43,13 +44,20 @@ def separate_operands(
     cast on its way into SBUF; neither needs a copy.
     """
     others = _needed_otherwise(kernels, precisions)
+    return with_copies(kernels, partition_of, lambda kernel, data: _needs_copy(kernel, data, others))
+
+
+def with_copies(
+    kernels: list[Kernel], partition_of: dict[Tensor, int], needs_copy: Callable[[Kernel, Tensor], bool]
+) -> list[Kernel]:
+    """The kernels; where one `needs_copy` of a tensor, the PE array reads a copy, made before the first that does."""
     copies: dict[tuple[Tensor, str], Tensor] = {}
     found: list[Kernel] = []
     for kernel in kernels:
         root = kernel.root
         for data in kernel.multiplied():
             assert isinstance(root, Contraction | Product)
-            if not _needs_copy(kernel, data, root.dtype, others):
+            if not needs_copy(kernel, data):
                 continue
             copy = copies.get((data, root.dtype))
             if copy is None:
@@ -80,10 +88,11 @@ def reading(root: Product, data: Tensor, copy: Tensor) -> Product:
     return replace(root, stationary=changed(root.stationary), moving=changed(root.moving))
 
 
-def _needs_copy(kernel: Kernel, data: Tensor, dtype: str, others: dict[Tensor, str]) -> bool:
+def _needs_copy(kernel: Kernel, data: Tensor, others: dict[Tensor, str]) -> bool:
     if data.kind in ("input", "output") and all(load.tensor is not data for load in kernel.operand_loads()):
         return False  # it is cast as it is loaded
-    return others.get(data, dtype) != dtype
+    assert isinstance(kernel.root, Contraction | Product)
+    return others.get(data, kernel.root.dtype) != kernel.root.dtype
 
 
 def _needed_otherwise(kernels: list[Kernel], precisions: Precisions) -> dict[Tensor, str]:
