@@ -185,6 +185,10 @@ class InputWarning(NeuronWarning):
     """Numbers of an input change by being converted to the dtype that the model takes."""
 
 
+class PrecisionWarning(NeuronWarning):
+    """Numbers of the model are beyond the dtype that was chosen for them."""
+
+
 class PlacementWarning(NeuronWarning):
     """Nothing, or little of the work of a model, runs on the NeuronCore."""
 

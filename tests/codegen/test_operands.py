@@ -1,14 +1,20 @@
 """Precisions by name, and what they make of contractions: their dtype, cast copies, refusals."""
 
+import re
+
+import numpy as np
 import pytest
+from onnx import helper
 
 from tests.codegen.graphs import graph_of
+from tests.codegen.on_core import on_core
+from tests.onnx_models import make_model
 from tests.stages.networks import residual_network
 from tvm_neuron.build import BuildOptions
 from tvm_neuron.codegen.kernels.storage_dtypes import SMALL_ELEMS, choose_dtypes
 from tvm_neuron.codegen.precision import FP32_CAST, Precisions
 from tvm_neuron.codegen.simplify import make_kernels
-from tvm_neuron.errors import OptionError, UnschedulableError
+from tvm_neuron.errors import OptionError, PrecisionWarning, UnschedulableError
 from tvm_neuron.hw import load_device
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.rule import load_rules
@@ -65,3 +71,14 @@ def test_unknown_modes() -> None:
         BuildOptions(fp32_cast="half")
     with pytest.raises(OptionError, match=r"fp32_cast of 'conv\*' is 'half'"):
         BuildOptions(fp32_cast_of={"conv*": "half"})
+
+
+def test_weights_beyond_float16_are_told() -> None:
+    weights = np.float32([[1, 2], [3, 1e5]])
+    model = make_model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": [1, 2]}, ["y"], {"w": weights})
+    x = np.float32([[1, 1]])
+    said = "MatMul 'MatMul_0': 1 of its 4 weights become infinite, for float16 ends at 65504 and the largest is 100000: "
+    with pytest.warns(PrecisionWarning, match=re.escape(said)):
+        (found,) = on_core(model, {"x": x}, "inf1", "matmult-fp16")
+    np.testing.assert_array_equal(found, [[4, np.inf]])
+    np.testing.assert_allclose(on_core(model, {"x": x}, "inf1", "all")[0], x @ weights, rtol=2**-7)

@@ -1,5 +1,6 @@
 """weight_tiles: a contraction's weights as stationary tiles, packed as they will lie on the partitions."""
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.codegen.emit.corners import Corner, corners
-from tvm_neuron.errors import CompileError
+from tvm_neuron.errors import CompileError, PrecisionWarning
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.dtypes import DTYPES, size_bytes
 from tvm_neuron.schedule.kernel import Contraction, Kernel
@@ -57,7 +58,25 @@ def weight_tiles(kernel: Kernel, channels: Sequence[Segment], data_first: int, d
     root = kernel.root
     assert isinstance(root, Contraction)
     found = _tile_runs(kernel, root, channels, data_first, device)
-    return [_pack(root, run, depth, parts, data_first) for run, depth, parts in found]
+    _warn_of_infinities(kernel, root)
+    with np.errstate(over="ignore"):
+        return [_pack(root, run, depth, parts, data_first) for run, depth, parts in found]
+
+
+def _warn_of_infinities(kernel: Kernel, root: Contraction) -> None:
+    """Of weights that float16 doesn't hold; bfloat16 reaches as far as float32."""
+    limit = float(np.finfo(np.float16).max)
+    sizes = np.abs(root.weights, dtype=np.float64) if root.dtype == "float16" else np.zeros(0)
+    lost = np.isfinite(sizes) & (sizes > limit)
+    if lost.any():
+        name = kernel.origins[0].name
+        warnings.warn(
+            f"{kernel.origins[0]}: {lost.sum():,} of its {sizes.size:,} weights become infinite, for float16 ends at "
+            f"{limit:.0f} and the largest is {sizes[lost].max():.6g}: choose bfloat16 (fp32_cast='all' or 'matmult'), or "
+            f"another precision for it alone (fp32_cast_of={{'{name}': 'matmult'}}, --fp32-cast-of '{name}=matmult')",
+            PrecisionWarning,
+            stacklevel=2,
+        )
 
 
 def tiles_bytes(kernel: Kernel, channels: Sequence[Segment], data_first: int, device: Device) -> int:
