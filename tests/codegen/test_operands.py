@@ -77,7 +77,7 @@ def test_weights_beyond_float16_are_told() -> None:
     weights = np.float32([[1, 2], [3, 1e5]])
     model = make_model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": [1, 2]}, ["y"], {"w": weights})
     x = np.float32([[1, 1]])
-    said = "MatMul 'MatMul_0': 1 of its 4 weights become infinite, for float16 ends at 65504 and the largest is 100000: "
+    said = "MatMul 'MatMul_0': 1 of its 4 weights become infinite, for float16 ends at 65504 and the largest is 100000:"
     with pytest.warns(PrecisionWarning, match=re.escape(said)):
         (found,) = on_core(model, {"x": x}, "inf1", "matmult-fp16")
     np.testing.assert_array_equal(found, [[4, np.inf]])

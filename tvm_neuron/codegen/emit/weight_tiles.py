@@ -72,7 +72,7 @@ def _warn_of_infinities(kernel: Kernel, root: Contraction) -> None:
         name = kernel.origins[0].name
         warnings.warn(
             f"{kernel.origins[0]}: {lost.sum():,} of its {sizes.size:,} weights become infinite, for float16 ends at "
-            f"{limit:.0f} and the largest is {sizes[lost].max():.6g}: choose bfloat16 (fp32_cast='all' or 'matmult'), or "
+            f"{limit:.0f} and the largest is {sizes[lost].max():.6g}: choose bfloat16 (fp32_cast='all', 'matmult'), or "
             f"another precision for it alone (fp32_cast_of={{'{name}': 'matmult'}}, --fp32-cast-of '{name}=matmult')",
             PrecisionWarning,
             stacklevel=2,
