@@ -62,6 +62,10 @@ SERVE_REQUIRES = [
 ]
 CLIENT_REQUIRES = ["tritonclient[grpc,http]>=2.60"]  # asks a server in the tests
 
+EXPLORER_REQUIRES = [
+    "ai-edge-model-explorer>=0.1.34",  # shows graphs in a browser: the classes of its adapters, and the server
+]
+
 BROWSER_REQUIRES = ["playwright>=1.50"]  # drives a browser, which has to be there: tests of the page
 
 DEV_REQUIRES = [
@@ -112,6 +116,7 @@ EXTRAS = {
     "compare": COMPARE_REQUIRES,
     "dev": DEV_REQUIRES,
     "docs": DOCS_REQUIRES,
+    "explorer": EXPLORER_REQUIRES,
     "html": HTML_REQUIRES,
     "serve": SERVE_REQUIRES,
     "sweep": SWEEP_REQUIRES,

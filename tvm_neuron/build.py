@@ -17,11 +17,10 @@ from tvm_neuron.codegen.worth import weigher
 from tvm_neuron.errors import OptionError, internal_error
 from tvm_neuron.frontend.entry import MAIN, entry_name, renamed, warn_of_open_sizes
 from tvm_neuron.frontend.normalize import Params, normalize
-from tvm_neuron.frontend.origin import bindings_of, op_name
 from tvm_neuron.hw import load_device
 from tvm_neuron.partition import Partition, check_must_compile, partition
+from tvm_neuron.partition.flow import call_flow, describe_tensors
 from tvm_neuron.partition.naming import output_names
-from tvm_neuron.partition.plan import Plan
 from tvm_neuron.runtime import MANIFEST_ENTRY, VERSION, make_module
 from tvm_neuron.runtime.host import BASELINE
 
@@ -167,8 +166,8 @@ def describe(parts: Partition, options: BuildOptions) -> dict[str, Any]:
     """The manifest, but for the names of the subgraphs."""
     main = parts.mod["main"]
     fields = main.ret_ty.fields if isinstance(main.ret_ty, relax.TupleType) else [main.ret_ty]
-    inputs = _describe_tensors([var.name for var in main.params], [var.ty for var in main.params])
-    outputs = _describe_tensors(output_names(main), fields)
+    inputs = describe_tensors([var.name for var in main.params], [var.ty for var in main.params])
+    outputs = describe_tensors(output_names(main), fields)
     if options.dynamic_batch:
         _check_batch([*inputs, *outputs])
     return {
@@ -176,10 +175,9 @@ def describe(parts: Partition, options: BuildOptions) -> dict[str, Any]:
         "options": options.to_dict(),
         "device": options.device,
         "placement": [asdict(row) for row in parts.placements],
-        "order": _call_order(parts.mod),
         "inputs": inputs,
         "outputs": outputs,
-    }
+    } | call_flow(parts.mod)
 
 
 def _check_batch(tensors: Sequence[dict[str, Any]]) -> None:
@@ -211,30 +209,3 @@ def options_of_target(target: tvm.target.Target) -> BuildOptions:
 def is_neuron(target: tvm.target.Target | None) -> bool:
     """Whether `target` is one of the tags, or a dictionary made from one."""
     return target is not None and "neuron" in target.keys
-
-
-def _call_order(mod: tvm.IRModule) -> list[str]:
-    """What `main` runs, in order: `neuron_<i>` for a subgraph, `cpu:<operator>` for a CPU operator."""
-    known = Plan()
-    order = []
-    for binding in bindings_of(mod["main"]):
-        call = binding.value
-        if not isinstance(call, relax.Call):
-            continue
-        if isinstance(call.op, tvm.ir.GlobalVar):
-            order.append(call.op.name_hint)
-        elif all(known.is_constant(arg) for arg in call.args):
-            known.constants.add(binding.var)  # folded at compile time
-        else:
-            order.append(f"cpu:{op_name(call)}")
-    return order
-
-
-def _describe_tensors(names: Sequence[str], types: Sequence[relax.Type]) -> list[dict[str, Any]]:
-    rows = []
-    for name, ty in zip(names, types, strict=True):
-        has_shape = isinstance(ty, relax.TensorType) and isinstance(ty.shape, relax.ShapeExpr)
-        unknown = [-1] * max(getattr(ty, "ndim", 0), 0)
-        shape = [int(dim) if isinstance(dim, tvm.tirx.IntImm) else -1 for dim in ty.shape] if has_shape else unknown
-        rows.append({"name": str(name), "shape": shape, "dtype": str(getattr(ty, "dtype", "object"))})
-    return rows

@@ -28,9 +28,11 @@ def test_every_byte_of_every_access(drawn: Program) -> None:
     body = serialise(drawn)
     _, dynamic, clock = clocked(body, DEVICE)
     found = find_lives(body, body.with_body(()), DEVICE, dynamic, clock.start, clock.end)
-    lives, until, edges = by_bytes(body, clock.start.tolist(), clock.end.tolist())
+    lives, until, edges, loads = by_bytes(body, clock.start.tolist(), clock.end.tolist())
     assert [(life.place, life.row, life.use, life.end_ps) for life in found.lives] == lives
-    assert found.edges == edges
+    assert set(found.edges) == edges
+    assert found.loads == loads
+    assert all(life.writer.origin == source for (source, _), read in found.edges.items() for life in read)
     for place, group in product(("sbuf", "psum"), (None, *range(DEVICE.partitions // GROUP))):
         times, taken = found.taken(place, group)
         if group and not len(times):
@@ -42,13 +44,14 @@ def test_every_byte_of_every_access(drawn: Program) -> None:
             assert value == len(now) * GROUP
 
 
-def by_bytes(body: Program, start: list[int], end: list[int]) -> tuple[list, list, set]:
-    """(place, row, first use, end) of each life; (byte, life, when it was written over) of all bytes; the edges."""
+def by_bytes(body: Program, start: list[int], end: list[int]) -> tuple[list, list, set, set]:
+    """(place, row, first use, end) of each life; (byte, life, when it was written over) of all bytes; edges; loads."""
     owner: dict[tuple, int] = {}
     lives: list[list] = []
     until: list[tuple[tuple, int, float]] = []
     edges = set()
-    origins, is_load = [], []
+    origins, copied = [], []
+    readers: dict[int, set[int]] = {}
     for row, (indices, instruction) in enumerate(unroll(body.body)):
         tiles = sorted(instruction.tiles(), key=lambda named: named[1].role != "reads")
         for _, kind, tile in tiles:
@@ -59,7 +62,10 @@ def by_bytes(body: Program, start: list[int], end: list[int]) -> tuple[list, lis
                     lives[number][3] = max(lives[number][3], end[row])
                     if not adds and lives[number][2] < 0:
                         lives[number][2] = row
-                    if not is_load[number]:
+                    kind_of = body.tensors[copied[number]].kind if copied[number] >= 0 else ""
+                    if kind_of == "input":
+                        readers.setdefault(number, set()).add(instruction.origin)
+                    elif kind_of != "weight":
                         edges.add((origins[number], instruction.origin))
             else:
                 until += [(byte, owner[byte], start[row]) for byte in touched if byte in owner]
@@ -67,10 +73,13 @@ def by_bytes(body: Program, start: list[int], end: list[int]) -> tuple[list, lis
                 place = tile.space if isinstance(tile, Tile) else tile.tensor
                 lives.append([place, row, -1, end[row]])
                 origins.append(instruction.origin)
-                read = [t for _, k, t in tiles if k.role == "reads" and isinstance(t, DramTile)]
-                is_load.append(any(body.tensors[t.tensor].kind in ("weight", "input") for t in read))
+                read = [t for _, k, t in tiles if k.role == "reads"]
+                is_copy = bool(read) and all(isinstance(t, DramTile) for t in read)
+                copied.append(read[0].tensor if is_copy else -1)
     until += [(byte, number, np.inf) for byte, number in owner.items()]
-    return [tuple(life) for life in lives], until, edges
+    loads = {(copied[n], each) for n, who in readers.items() if origins[n] in who for each in who}
+    edges |= {(origins[n], each) for n, who in readers.items() if origins[n] not in who for each in who}
+    return [tuple(life) for life in lives], until, edges, loads
 
 
 def bytes_of(tile: Tile | DramTile, indices: tuple[int, ...]) -> Iterator[tuple]:

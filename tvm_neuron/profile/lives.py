@@ -51,6 +51,13 @@ class Life:
         return next((tile.tensor for tile in sources if isinstance(tile, DramTile)), -1)
 
 
+    @property
+    def is_copy(self) -> bool:
+        """Whether a transfer brought it, and nothing on the core chose from where."""
+        sources = [tile for _, kind, tile in self.writer.tiles() if kind.role == "reads"]
+        return bool(sources) and all(isinstance(tile, DramTile) for tile in sources)
+
+
 class Change(NamedTuple):
     """Of the bytes in use in a group of 32 partitions, by a life."""
 
@@ -62,10 +69,15 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Lives:
-    """`edges` are (origin of who computed, origin of who read it), also by way of DRAM."""
+    """`edges` has what was read, by (origin of who computed, origin of who read it), also by way of DRAM.
+
+    `loads` are (input, origin of who read what a transfer brought of it). A transfer whose own operator does not read
+    what it brings is what that operator computes, like a Concat.
+    """
 
     lives: list[Life]
-    edges: set[tuple[int, int]]
+    edges: dict[tuple[int, int], list[Life]]
+    loads: set[tuple[int, int]]
     changes: list[Change]
 
     def taken(self, place: Place, group: int | None = None) -> tuple[Ints, Ints]:
@@ -91,7 +103,9 @@ def find_lives(program: Program, loading: Program, device: Device, dynamic: Dyna
         life.row, life.use = -1, -1
     traced = _Tracer(program, device, dynamic)
     traced.run(start, end)
-    return Lives(resident.lives + traced.lives, traced.edges, [*resident.changes(), *traced.changes()])
+    loads = traced.loads()
+    edges = {ends: [traced.lives[number] for number in sorted(read)] for ends, read in traced.edges.items()}
+    return Lives(resident.lives + traced.lives, edges, loads, [*resident.changes(), *traced.changes()])
 
 
 class _Tracer:
@@ -110,7 +124,8 @@ class _Tracer:
         ]
         self.lives: list[Life] = []
         self.stolen: list[tuple[int, int, int, int]] = []  # (life, group, ps, bytes): what another one wrote over
-        self.edges: set[tuple[int, int]] = set()
+        self.edges: dict[tuple[int, int], set[int]] = {}
+        self.loaded: dict[int, set[int]] = {}  # who reads lives that inputs were brought as
 
     def run(self, start: Ints, end: Ints) -> None:
         """Finds all lives."""
@@ -135,8 +150,23 @@ class _Tracer:
             life.end_ps = max(life.end_ps, done)
             if life.use < 0 and not tile.is_write:
                 life.use = row
-            if life.loaded < 0 or self.tensors[life.loaded].kind not in ("weight", "input"):
-                self.edges.add((life.writer.origin, origin))
+            kind = self.tensors[life.loaded].kind if life.is_copy else ""
+            if kind == "input":
+                self.loaded.setdefault(number, set()).add(origin)
+            elif kind != "weight":
+                self.edges.setdefault((life.writer.origin, origin), set()).add(number)
+
+    def loads(self) -> set[tuple[int, int]]:
+        """Those of `Lives`; other reads of inputs become edges."""
+        found = set()
+        for number, origins in self.loaded.items():
+            life = self.lives[number]
+            for origin in origins:
+                if life.writer.origin in origins:
+                    found.add((life.loaded, origin))
+                else:
+                    self.edges.setdefault((life.writer.origin, origin), set()).add(number)
+        return found
 
     def _write(
         self, tile: Footprint, box: "_Boxes", writer: Instruction, turn: int, row: int, begin: int, done: int
