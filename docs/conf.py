@@ -19,7 +19,11 @@ extensions = [
 ]  # fmt: skip
 exclude_patterns = ["tutorials/*.py", "tutorials/*.md5", "tutorials/*.ipynb"]
 html_theme = "alabaster"
-html_theme_options = {"description": "An ahead-of-time compiler for NeuronCore-like accelerators", "page_width": "76em"}
+html_theme_options = {
+    "description": "An ahead-of-time compiler for NeuronCore-like accelerators",
+    "page_width": "84em",
+    "body_max_width": "none",
+}
 default_role = "code"  # in docstrings single backticks are code
 myst_heading_anchors = 4
 autodoc_mock_imports = ["onnxscript", "torch"]  # the doors of PyTorch have a page without it

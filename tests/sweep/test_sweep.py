@@ -13,6 +13,7 @@ import pytest
 import tvm_neuron
 from tests.cli.conftest import Cli, cli  # noqa: F401
 from tvm_neuron import BuildOptions, relay, sweep
+from tvm_neuron.bundle import IoConfig
 from tvm_neuron.hw.load import device_to_dict, load_device
 from tvm_neuron.sweep.run import PAGE, POINTS, TABLE, Progress
 
@@ -61,6 +62,11 @@ def test_what_cannot_be_compiled_is_a_row_with_its_reason(model: Path, tmp_path:
     assert "conv" in frame["reason"][0]
     assert frame["reason"][1].startswith("nothing runs on the NeuronCore: ")
     assert frame["latency_us"].isna().tolist() == [True, True, False, False]
+    sizes = IoConfig({"x": (2, 8, 14, 28)}, {"x": "float32"})
+    wide = sweep.run([model], ["inf2"], {"batch": [1, 3]}, inputs=sizes)
+    assert (wide["latency_us"] > frame["latency_us"][2]).all()
+    assert list(wide["batch"]) == [1, 3]
+    assert list(sweep.run([model], ["inf2"], inputs=sizes)["batch"]) == [2]
 
 
 def test_a_killed_sweep_goes_on_where_it_was(model: Path, tmp_path: Path, cli: Cli) -> None:  # noqa: F811

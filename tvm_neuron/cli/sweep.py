@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tvm_neuron.cli.io_config import read_io_config
 from tvm_neuron.cli.progress import OnStage, stages
 from tvm_neuron.errors import OptionError
 
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "the chip, as sbuf_bytes_per_partition=98304,196608; any number of times. A name that doesn't exist is told "
         "with those that do",
     )  # fmt: skip
+    parser.add_argument("--io-config", metavar="JSON", help="sizes, dtypes and values of inputs, as for compile")
     parser.add_argument(
         "--output", default="sweep", metavar="FOLDER", help="where points.jsonl, sweep.parquet, sweep.html go (sweep)"
     )
@@ -63,7 +65,8 @@ def run(options: argparse.Namespace) -> None:
     folder = Path(options.output)
     with stages(NAME, is_quiet=options.json) as tell:
         frame = sweep.run(
-            options.models, options.chip, vary, folder=folder, processes=options.processes, address=options.address,
+            options.models, options.chip, vary, folder=folder, inputs=read_io_config(options.io_config),
+            processes=options.processes, address=options.address,
             on_point=lambda progress: _tell(progress, list(vary), tell),
         )  # fmt: skip
     if options.json:

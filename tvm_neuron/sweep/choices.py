@@ -8,6 +8,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
+from tvm_neuron.bundle import IoConfig
 from tvm_neuron.cache import fingerprint
 from tvm_neuron.codegen.options import LEVELS, BuildOptions
 from tvm_neuron.codegen.precision import FP32_CAST
@@ -43,6 +44,7 @@ class Point:
     choice: Mapping[str, Value]
     device: Device
     options: BuildOptions
+    inputs: IoConfig
     key: str
 
     @property
@@ -69,7 +71,8 @@ def parse(text: str) -> tuple[str, list[Value]]:
 
 
 def points(
-    models: Iterable[str], chips: Iterable[str], vary: Mapping[str, Sequence[Value]], base: BuildOptions
+    models: Iterable[str], chips: Iterable[str], vary: Mapping[str, Sequence[Value]], base: BuildOptions,
+    inputs: IoConfig | None = None,
 ) -> list[Point]:
     """All points, the last name varied first.
 
@@ -86,11 +89,14 @@ def points(
         for chip in dict.fromkeys(chips):
             device = load_device(chip)
             for values in product(*(dict.fromkeys(each) for each in vary.values())):
-                found.append(_point(model, content, chip, device, base, dict(zip(vary, values, strict=True))))
+                choice = dict(zip(vary, values, strict=True))
+                found.append(_point(model, content, chip, device, base, choice, inputs or IoConfig()))
     return found
 
 
-def _point(model: str, content: str, chip: str, device: Device, base: BuildOptions, choice: dict[str, Value]) -> Point:
+def _point(
+    model: str, content: str, chip: str, device: Device, base: BuildOptions, choice: dict[str, Value], inputs: IoConfig
+) -> Point:
     numbers: dict[str, Any] = {name: value for name, value in choice.items() if name in Device.numbers()}
     chosen: dict[str, Any] = {name: value for name, value in choice.items() if name in OPTIONS}
     shares: dict[str, Any] = {name: value for name, value in choice.items() if name in CANDIDATES}
@@ -99,9 +105,9 @@ def _point(model: str, content: str, chip: str, device: Device, base: BuildOptio
     options = replace(base, **chosen, tuning=replace(base.tuning, **shares) if shares else base.tuning)
     if options.instance:
         load_instance(options.instance, varied)
-    wishes = {"model": content, "device": device_to_dict(varied), BATCH: choice.get(BATCH)}
+    wishes = {"model": content, "inputs": inputs.to_json(), "device": device_to_dict(varied), BATCH: choice.get(BATCH)}
     options_key = {name: value for name, value in options.to_dict().items() if name != "device"}
-    return Point(model, chip, choice, varied, options, fingerprint(wishes | {"options": options_key}, []))
+    return Point(model, chip, choice, varied, options, inputs, fingerprint(wishes | {"options": options_key}, []))
 
 
 def _types(name: str) -> tuple[type, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 import onnx
 
 from tvm_neuron import relay
+from tvm_neuron.bundle import IoConfig
 from tvm_neuron.errors import InternalError, NeuronError, NeuronWarning
 from tvm_neuron.frontend.onnx.checks import load_model
 from tvm_neuron.frontend.onnx.graphs import real_inputs
@@ -62,24 +63,28 @@ def _measured(point: Point) -> tuple[Row, list[str]]:
         device = Path(folder, "device.json")
         device.write_text(json.dumps(device_to_dict(point.device)))
         model, _ = load_model(point.model)
-        shapes = dict(_shapes(model.graph, point.batch))
-        mod, params = relay.frontend.from_onnx(point.model, shapes)
+        given = point.inputs
+        shapes = (given.shapes or {}) | dict(_shapes(model.graph, given, point.batch))
+        mod, params = relay.frontend.from_onnx(point.model, shapes, given.dtypes or "float32", values=given.values)
         options = replace(point.options, device=str(device), on_defect=on_defect)
         report = report_of(relay.build(mod, params=params, options=options))
-    first = next(iter(real_inputs(model.graph)), None)
-    dims = first.type.tensor_type.shape.dim if first is not None else ()
-    rows = point.batch or (dims[0].dim_value if dims else 1)
+    first = next(iter(_sizes(model.graph, given).values()), [])
+    rows = point.batch or (first[0] if first else 1)
     on_cpu = report.placed("cpu")
     if on_cpu and not report.subgraphs:
         reasons.append(f"nothing runs on the NeuronCore: {on_cpu[0].name}: {on_cpu[0].reason}")
     return {BATCH: rows, **_numbers(report, rows)}, reasons
 
 
-def _shapes(graph: onnx.GraphProto, batch: int | None) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _sizes(graph: onnx.GraphProto, given: IoConfig) -> dict[str, list[int]]:
+    """The sizes of the inputs, as the file or whoever asks says; 0: open."""
+    known = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in real_inputs(graph)}
+    return known | {name: list(shape) for name, shape in (given.shapes or {}).items()}
+
+
+def _shapes(graph: onnx.GraphProto, given: IoConfig, batch: int | None) -> Iterator[tuple[str, tuple[int, ...]]]:
     """The inputs' sizes with another batch: of all whose first size is open, or that of the first input."""
-    sizes = {
-        value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in real_inputs(graph)
-    }
+    sizes = _sizes(graph, given)
     usual = next((dims[0] for dims in sizes.values() if dims), 0)
     for name, dims in sizes.items():
         if batch is not None and dims and dims[0] in (0, usual):

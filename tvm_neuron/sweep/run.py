@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tvm_neuron import neff
+from tvm_neuron.bundle import IoConfig
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.errors import NeffError, from_extra
 from tvm_neuron.sweep import lines
@@ -41,6 +42,7 @@ def run(
     *,
     folder: str | Path | None = None,
     options: BuildOptions | None = None,
+    inputs: IoConfig | None = None,
     processes: int | None = None,
     address: str = "",
     on_point: Callable[[Progress], None] = _ignore,
@@ -48,7 +50,8 @@ def run(
     """A row for each of `models` (ONNX files) on each of `chips` with each choice of `vary`; see docs/sweep.md.
 
     `vary` has values by name: `batch`, a quantity of the chip (`sbuf_bytes_per_partition`, ...), a field of
-    `BuildOptions` (`optlevel`, ...) or of its `tuning`; `options` are the others. In `folder` each point is written
+    `BuildOptions` (`optlevel`, ...) or of its `tuning`; `options` are the others. `inputs` gives sizes that the files
+    leave open. In `folder` each point is written
     when it is done, those that are there are not compiled again, and at the end there are a table and a page of plots.
     Points are compiled in `processes` at once, or on the cluster of Ray at `address`, where the files have the same
     names.
@@ -62,7 +65,7 @@ def run(
         import ray  # noqa: F401
 
         from tvm_neuron.sweep.page import page
-    asked = points(map(str, models), chips, vary or {}, options or BuildOptions())
+    asked = points(map(str, models), chips, vary or {}, options or BuildOptions(), inputs)
     place = Path(folder) if folder is not None else None
     try:
         found = _found(place)
