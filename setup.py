@@ -86,6 +86,12 @@ TORCH_REQUIRES = [  # models of PyTorch; pinned, because exporters change what t
     "transformers==5.23.0",  # of the tests: BERT, DistilBERT, GPT-2, ViT with random weights
 ]
 
+TENSORFLOW_REQUIRES = [  # models of TensorFlow and Keras; pinned, because what they write changes
+    "tensorflow-cpu==2.21.0",
+    "tf2onnx==1.17.0",  # writes graphs as ONNX
+    "tflite==2.18.0",  # reads TFLite files
+]
+
 CATALOGUE_REQUIRES = [  # beside `torch`, for `python -m benchmarks.catalogue`; pinned, because a release adds networks
     *TORCH_REQUIRES,
     "diffusers==0.42.1",  # U-Nets, autoencoders and transformers that draw images
@@ -121,6 +127,7 @@ EXTRAS = {
     "serve": SERVE_REQUIRES,
     "sweep": SWEEP_REQUIRES,
     "tables": TABLES_REQUIRES,
+    "tensorflow": TENSORFLOW_REQUIRES,
     "timeline": TIMELINE_REQUIRES,
     "torch": TORCH_REQUIRES,
     "jax": ["jax==0.10.2"],  # lowers functions to StableHLO; pinned, because its StableHLO changes with it

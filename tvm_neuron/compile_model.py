@@ -14,7 +14,9 @@ from tvm_neuron.codegen.options import BuildOptions, current_options
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend import Params, from_onnx, mxnet, xla
 from tvm_neuron.frontend import jax as of_jax
+from tvm_neuron.frontend import tensorflow as of_tensorflow
 from tvm_neuron.frontend import torch as of_torch
+from tvm_neuron.frontend.tflite import from_tflite, read_bytes
 from tvm_neuron.relay.build_module import TargetLike
 from tvm_neuron.relay.factory import ExecutorFactory
 
@@ -25,12 +27,13 @@ def compile_model(
     """Compile a model of any framework that there is a door for.
 
     `model` is the path of a file (.onnx; of torch .pt2, or .pt with a script; .mlir with StableHLO; of MXNet
-    -symbol.json or .params, the other beside it), an ONNX ModelProto, a module of Relax or Relay, of PyTorch an
-    `nn.Module`, a function of tensors, a ScriptModule or an ExportedProgram, or of JAX a function of `jax.jit`, or what
-    its `lower` gives.
+    -symbol.json or .params, the other beside it; .keras, .tflite, .pb with a frozen graph, a SavedModel's folder), an
+    ONNX ModelProto, a module of Relax or Relay, of PyTorch an `nn.Module`, a function of tensors, a ScriptModule or an
+    ExportedProgram, of TensorFlow a model of Keras, a function, concrete function, loaded SavedModel or GraphDef, or of
+    JAX a function of `jax.jit`, or what its `lower` gives.
     `example_inputs` are the arguments of one call of a model that has none of its own: a tensor, a tuple of arguments,
-    or (of PyTorch and MXNet) a dictionary of named ones; shapes and dtypes are taken from them. An ExportedProgram that
-    leaves its batch open gives a library that takes any number of rows (`dynamic_batch`).
+    or (of PyTorch, TensorFlow and MXNet) a dictionary of named ones; shapes and dtypes are taken from them. An
+    ExportedProgram that leaves its batch open gives a library that takes any number of rows (`dynamic_batch`).
 
     Raises OptionError (a package that is needed is not installed), ModelError (the model can't be read or imported),
     and what `relay.build` raises.
@@ -51,12 +54,16 @@ def import_model(
         given = example_inputs if isinstance(example_inputs, tuple) else (example_inputs,)
         whole = model if hasattr(model, "compiler_ir") else of_jax.lowered(model, given)
         model = xla.to_onnx(whole.compiler_ir("stablehlo"))
+    if of_tensorflow.is_of_tensorflow(model):
+        model = of_tensorflow.model_as_onnx(model, example_inputs)
+    if isinstance(model, bytes):
+        return *from_tflite(model), options
     if isinstance(model, Path | onnx.ModelProto):
         return *from_onnx(model), options  # which refuses files that are no ONNX
     if not of_torch.is_of_torch(model) and not callable(model):
         raise ModelError(
-            "tvm_neuron.compile takes the path of a model, an ONNX, Relax or Relay model, or one of PyTorch or JAX, "
-            f"got {type(model).__name__}"
+            "tvm_neuron.compile takes the path of a model, an ONNX, Relax or Relay model, or one of PyTorch, "
+            f"TensorFlow or JAX, got {type(model).__name__}"
         )
     found = of_torch.exported(model, example_inputs)
     if found.has_open_batch:
@@ -78,4 +85,8 @@ def _read(path: Path, example_inputs: Any) -> Any:
     if mxnet.is_mxnet(path):
         symbol, weights = mxnet.read(path)
         return mxnet.to_onnx(symbol, weights, *mxnet.described(symbol, weights, example_inputs))
+    if of_tensorflow.is_tensorflow(path):
+        return of_tensorflow.read(path)
+    if path.suffix == ".tflite":
+        return read_bytes(path)
     return xla.to_onnx(xla.read(path)) if path.suffix in xla.SUFFIXES else path

@@ -233,9 +233,7 @@ def test_other_names_that_are_too_long(cli: Cli, onnx_file: Path, neff_file: Pat
     ("name", "advice"),
     [
         ("net.safetensors", "torch.onnx.export("),
-        ("net.TFLITE", "python -m tf2onnx.convert --tflite FILE.tflite --output model.onnx"),
         ("net.hlo", "write it as StableHLO"),
-        ("net.keras", "python -m tf2onnx.convert --keras FILE"),
     ],
 )
 @pytest.mark.parametrize("command", ["compile", "check-model"])

@@ -44,7 +44,7 @@ def test_auto_cast(words: list[str], cast: str, cli: Cli, onnx_file: Path, tmp_p
         (["--auto-cast-type", "tf32"], "--auto-cast-type tf32: the modelled PE array multiplies bf16 and fp16"),
         (["--auto-cast", "all", "--fp32-cast", "none"], "--auto-cast says what --fp32-cast and --fast-math say"),
         (["--framework", "PYTORCH"], "net.onnx' is no file of it by its name (PYTORCH: .pt2, .pt, .pth; XLA: .mlir"),
-        (["--framework", "TENSORFLOW"], "models are read as ONNX. Convert it: python -m tf2onnx.convert"),
+        (["--framework", "TENSORFLOW"], "net.onnx' is no file of it by its name (PYTORCH: "),
         (["--logfile", "nowhere/log.txt"], "--logfile: there is no folder 'nowhere'"),
     ],
 )

@@ -11,7 +11,8 @@ FILES = (
     "docs/cli.md",
     "docs/deploy.md", "docs/isa.md", "docs/jax.md", "docs/mxnet.md",
     "docs/neff.md", "docs/networks.md", "docs/nki.md", "docs/operators.md", "docs/pipeline.md",
-    "docs/placement.md", "docs/precision.md", "docs/pytorch.md", "docs/relay.md", "docs/reports.md", "docs/serve.md",
+    "docs/placement.md", "docs/precision.md", "docs/pytorch.md", "docs/relay.md", "docs/reports.md",
+    "docs/tensorflow.md", "docs/serve.md",
     "docs/sweep.md",
 )  # fmt: skip
 _BLOCK = re.compile(r"(?:^<!-- (?:test: )?([\w/]+) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -56,7 +56,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         relay.frontend.from_tflite(b"")
 
 
-@pytest.mark.parametrize("name", ["from_keras", "from_tensorflow", "from_paddle", "from_caffe2"])
+@pytest.mark.parametrize("name", ["from_paddle", "from_caffe2"])
 def test_importers_that_are_not_here_say_where_to_go(name: str) -> None:
     with pytest.raises(ModelError, match=rf"relay\.frontend\.{name} is not here: .* as ONNX \(.*from_onnx"):
         getattr(relay.frontend, name)(None)

@@ -6,6 +6,7 @@ import sys
 SCRIPT = """
 import sys
 sys.modules["torch"] = None  # what importing it finds where it is not installed
+sys.modules["tensorflow"] = sys.modules["tf2onnx"] = None
 sys.modules["onnxscript"] = sys.modules["jaxlib"] = sys.modules["jax"] = None
 import tvm_neuron
 for line in sys.argv[1:]:
@@ -21,12 +22,14 @@ JAX = (
     "from tvm_neuron.frontend import xla; xla.parse('module {}')",
     "import tvm_neuron.jax; tvm_neuron.jax.compile(len, 3)",
 )
+TENSORFLOW = ("tvm_neuron.compile('net.keras')", "from tvm_neuron import relay; relay.frontend.from_keras(3)")
 
 
 def test_a_sentence_says_what_to_install() -> None:
-    command = [sys.executable, "-c", SCRIPT, *TORCH, *JAX, "tvm_neuron.compile(3)"]
+    command = [sys.executable, "-c", SCRIPT, *TORCH, *JAX, *TENSORFLOW, "tvm_neuron.compile(3)"]
     *said, last = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert len(said) == len(TORCH) + len(JAX)
+    assert len(said) == len(TORCH) + len(JAX) + len(TENSORFLOW)
     assert all("pip install 'tvm-neuron[torch]'" in line for line in said[: len(TORCH)])
-    assert all("pip install 'tvm-neuron[jax]'" in line for line in said[len(TORCH) :])
+    assert all("pip install 'tvm-neuron[jax]'" in line for line in said[len(TORCH) : -len(TENSORFLOW)])
+    assert all("pip install 'tvm-neuron[tensorflow]'" in line for line in said[-len(TENSORFLOW) :])
     assert last.startswith("ModelError tvm_neuron.compile takes the path of a model")

@@ -59,7 +59,10 @@ def find(options: argparse.Namespace, request: Request, on_stage: Callable[[str]
         return None
     on_stage("look into the cache")
     model = Path(options.model)
-    files = [*mxnet.files_of(model)] if mxnet.is_mxnet(model) else model_files(model)
+    if model.is_dir():  # a SavedModel
+        files = sorted(path for path in model.rglob("*") if path.is_file())
+    else:
+        files = [*mxnet.files_of(model)] if mxnet.is_mxnet(model) else model_files(model)
     wishes = request.to_dict() | {"name": model.stem}
     return Cached(store, fingerprint(wishes, files), files, [_state(path) for path in files])
 

@@ -8,20 +8,14 @@ from tvm_neuron.bundle import IoConfig
 from tvm_neuron.errors import ModelError, OptionError
 from tvm_neuron.hw import CHIPS
 
-_ELSEWHERE = {
-    "TENSORFLOW": "python -m tf2onnx.convert --saved-model DIR --output model.onnx (or --graphdef FILE.pb)",
-}
-FRAMEWORKS = ("ONNX", "PYTORCH", "XLA", "MXNET", *_ELSEWHERE)
-_TFLITE = "python -m tf2onnx.convert --tflite FILE.tflite --output model.onnx"
+FRAMEWORKS = ("ONNX", "PYTORCH", "XLA", "MXNET", "TENSORFLOW", "KERAS", "TFLITE")
 _HLO = "write it as StableHLO, jax.jit(f).lower(x).as_text(), into a .mlir"
 _ENDINGS = {
     "PYTORCH": (".pt2", ".pt", ".pth"), "XLA": (".mlir", ".mlirbc", ".stablehlo"), "MXNET": ("-symbol.json", ".params"),
+    "TENSORFLOW": (".pb",), "KERAS": (".keras", ".h5"), "TFLITE": (".tflite",),
 }  # fmt: skip
-_ADVICE = (
-    dict.fromkeys((".ckpt", ".safetensors"), "torch.onnx.export(model, example_inputs, 'model.onnx')")
-    | {".tflite": _TFLITE, ".hlo": _HLO}
-    | dict.fromkeys((".h5", ".keras"), "python -m tf2onnx.convert --keras FILE --output model.onnx")
-)
+_ADVICE = dict.fromkeys((".ckpt", ".safetensors"), "torch.onnx.export(model, example_inputs, 'model.onnx')")
+_ADVICE[".hlo"] = _HLO
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """The arguments about the model alone."""
-    parser.add_argument("model", metavar="MODEL", help=".onnx, .pt2 or .pt, .mlir, -symbol.json")
+    parser.add_argument("model", metavar="MODEL", help="a file of one of the frameworks, or a SavedModel's folder")
     parser.add_argument("--framework", type=str.upper, choices=FRAMEWORKS, help="without it, the file's name says it")
     parser.add_argument(
         "--io-config",
@@ -42,18 +36,16 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def check_framework(options: argparse.Namespace) -> None:
-    """Models are files of ONNX, PyTorch, StableHLO or MXNet.
+    """Models are files of the frameworks.
 
     Raises:
-        OptionError: --framework, or the name of the file, says another; the message says how to convert the model. Or
-            the two contradict each other.
+        OptionError: the name of the file says another format; the message says how to convert the model. Or it
+            contradicts --framework.
     """
-    suffix = Path(options.model).suffix.lower()
-    advice = _ELSEWHERE.get(options.framework, "") or _ADVICE.get(suffix)
+    advice = _ADVICE.get(Path(options.model).suffix.lower())
     if advice:
-        given = f"--framework {options.framework}" if options.framework in _ELSEWHERE else options.model
         raise OptionError(
-            f"{given}: models are read as ONNX. Convert it: {advice}; then give the .onnx file"
+            f"{options.model}: models are read as ONNX. Convert it: {advice}; then give the .onnx file"
             + (", without --framework" if options.framework else "")
         )
     found = _framework_of(options.model)
@@ -67,6 +59,8 @@ def check_framework(options: argparse.Namespace) -> None:
 
 def _framework_of(name: str) -> str:
     """By the name of a file; ONNX reads, or refuses, all others."""
+    if (Path(name) / "saved_model.pb").exists():
+        return "TENSORFLOW"
     return next((framework for framework, endings in _ENDINGS.items() if name.lower().endswith(endings)), "ONNX")
 
 
@@ -77,22 +71,29 @@ def read_model(model: Any, inputs: IoConfig) -> tuple[Any, Any]:
         NeuronError: it can't be read, or `inputs` does not fit it.
     """
     from tvm_neuron.frontend import from_onnx
+    from tvm_neuron.frontend.tflite import from_tflite, read_bytes
 
+    if isinstance(model, Path) and _framework_of(str(model)) == "TFLITE":
+        return from_tflite(read_bytes(model), inputs.shapes, inputs.dtypes)
     found = as_onnx(model, inputs)
     return from_onnx(found, inputs.shapes, inputs.dtypes or "float32", values=inputs.values)
 
 
 def as_onnx(model: Any, inputs: IoConfig) -> Any:
-    """A file of PyTorch, StableHLO or MXNet as a ModelProto; anything else as it is.
+    """A file of PyTorch, StableHLO, MXNet, TensorFlow or Keras as a ModelProto; anything else as it is.
 
     Raises:
         NeuronError: it can't be read, or a script is not told its inputs.
     """
-    framework = _framework_of(model.name) if isinstance(model, Path) else "ONNX"
+    framework = _framework_of(str(model)) if isinstance(model, Path) else "ONNX"
     if framework == "MXNET":
         from tvm_neuron.frontend import mxnet
 
         return mxnet.to_onnx(*mxnet.read(model), inputs.shapes or {}, inputs.dtypes)
+    if framework in ("TENSORFLOW", "KERAS"):
+        from tvm_neuron.frontend import tensorflow
+
+        return tensorflow.to_onnx(tensorflow.captured(tensorflow.read(model)), inputs.shapes)
     if framework == "XLA":
         from tvm_neuron.frontend import xla
 

@@ -1,6 +1,7 @@
 """from_tflite: TFLite files by TVM's own importer, which is right on float and on quantised networks."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import tvm
@@ -9,6 +10,17 @@ from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.packages import needed
 
 _MAGIC = slice(4, 8), b"TFL3"
+
+
+def read_bytes(path: Path) -> bytes:
+    """What is in a file, to be given to `from_tflite`.
+
+    Raises ModelError: it can't be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"'{path}' can't be read: {error.strerror}") from error
 
 
 def from_tflite(

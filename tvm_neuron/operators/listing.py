@@ -13,10 +13,10 @@ FRAMEWORKS = ("ONNX", "RELAX")
 """Those with a front door of their own: `relay.frontend.from_onnx`, and `tvm.compile` of a Relax module."""
 
 _OTHERS = {
-    "TENSORFLOW": "export the model to ONNX (tf2onnx)",
+    "TENSORFLOW": "its models come in by the ONNX that tf2onnx writes: see the list of ONNX",
     "MXNET": "its operators become ONNX's: see the list of ONNX, and docs/mxnet.md",
     "PYTORCH": "its models come in by the ONNX that torch writes: see the list of ONNX",
-    "XLA": "export the model to ONNX",
+    "XLA": "its operators become ONNX's: see the list of ONNX, and docs/jax.md",
 }
 
 

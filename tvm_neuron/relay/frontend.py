@@ -10,6 +10,7 @@ from tvm_neuron import frontend
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.coreml import from_coreml
 from tvm_neuron.frontend.mxnet import from_mxnet
+from tvm_neuron.frontend.tensorflow import from_keras, from_tensorflow
 from tvm_neuron.frontend.tflite import from_tflite
 from tvm_neuron.frontend.torch import from_pytorch
 from tvm_neuron.relay import onnx_model
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     import onnx
 
 _ELSEWHERE = {
-    "from_keras": "keras: model.export('model.onnx', format='onnx')",
-    "from_tensorflow": "tf2onnx: python -m tf2onnx.convert --graphdef model.pb --inputs x:0 --outputs y:0",
     "from_paddle": "paddle2onnx: paddle2onnx --model_dir ... --save_file model.onnx",
     "from_caffe": "caffe2onnx",
     "from_caffe2": "torch: it became part of PyTorch, whose torch.onnx.export writes its models",
@@ -28,7 +27,10 @@ _ELSEWHERE = {
 }
 """Importers of TVM 0.18 that are not here: what writes such models as ONNX."""
 
-__all__ = ["from_coreml", "from_mxnet", "from_onnx", "from_pytorch", "from_tflite", *_ELSEWHERE]
+__all__ = [
+    "from_coreml", "from_keras", "from_mxnet", "from_onnx", "from_pytorch", "from_tensorflow", "from_tflite",
+    *_ELSEWHERE,
+]  # fmt: skip
 
 
 def from_onnx(
