@@ -9,10 +9,11 @@ from tvm_neuron.nki.kernel import Kernel, Traced, jit, watch
 from tvm_neuron.nki.launch import baremetal, benchmark, profile, save, simulate, simulate_kernel, trace
 from tvm_neuron.nki.models import call, register
 from tvm_neuron.nki.modules import install
+from tvm_neuron.nki.tirx import from_tirx
 
 install()
 
 __all__ = [
-    "Kernel", "Traced", "baremetal", "benchmark", "call", "isa", "jit", "language", "profile", "register", "save",
-    "simulate", "simulate_kernel", "trace", "watch",
+    "Kernel", "Traced", "baremetal", "benchmark", "call", "from_tirx", "isa", "jit", "language", "profile", "register",
+    "save", "simulate", "simulate_kernel", "trace", "watch",
 ]  # fmt: skip

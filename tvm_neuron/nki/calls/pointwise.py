@@ -1,6 +1,7 @@
 """Calls that treat each element alike: arithmetic, functions, copies, constants; and the scan."""
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from tvm_neuron.isa import (
@@ -87,8 +88,15 @@ def activation(
     reduce_res: Any = None,
     reduce_cmd: Any = "reset_reduce",
 ) -> Result:
-    """op(data * scale + bias), scale a number or [P, 1], bias [P, 1]; its sum goes to `reduce_res` if that is given."""
+    """op(data * scale + bias), scale a number or [P, 1], bias [P, 1]; its sum goes to `reduce_res` if that is given.
+
+    A bias for each element, as TVM's target `trn` prints it, is added by Vector before.
+    """
     on_chip("activation", data)
+    if isinstance(bias, View) and prod(bias.shape[1:]) != 1:
+        added = {"scalar0": scalar(scale), "op0": "multiply", "op1": "add"}
+        both = elementwise(ScalarTensorTensor, {"left": data, "right": bias}, "float32", **added)
+        data, bias, scale = current().hold(both), None, 1.0
     words: dict[str, Any] = {"scale": scalar(scale), "bias": scalar(0.0 if bias is None else bias)}
     words["function"] = named(op, ACTIVATION, "activation")
     if reduce_res is None:
