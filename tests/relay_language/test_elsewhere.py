@@ -13,7 +13,7 @@ from tvm_neuron.relay.elsewhere import PLACES
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda: relay.qnn, r"'relay\.qnn' is not here; instead: import a quantised ONNX model"),
+        (lambda: relay.quantize, r"'relay\.quantize' is not here; instead: import a quantised ONNX model"),
         (lambda: relay.transform.gradient, r"'relay\.transform\.gradient' is not here; instead: there is no training"),
         (lambda: relay.nn.bitpack, r"'relay\.nn\.bitpack' is not here; instead: no engine has numbers of single bits"),
         (lambda: relay.nonsense, r"'relay\.nonsense' is not here; docs/relay\.md lists what is"),

@@ -52,6 +52,20 @@ def test_the_virtual_machine_compiles_when_inputs_are_set() -> None:
         executable.save()
 
 
+def test_the_virtual_machine_takes_any_size_of_relays_own_functions() -> None:
+    x, y = relay.var("x", shape=(relay.Any(), 3)), relay.var("y", shape=(3,))
+    helper_name, mod = relay.GlobalVar("shifted"), tvm.IRModule()
+    mod[helper_name] = relay.Function([x, y], relay.add(x, y))
+    a, b = relay.var("a", shape=(relay.Any(), 3)), relay.var("b", shape=(3,))
+    mod["main"] = relay.Function([a, b], relay.Tuple([relay.Call(helper_name, [a, b]), relay.nn.relu(a)]))
+    machine = tvm.runtime.vm.VirtualMachine(relay.vm.compile(mod, "neuron"), tvm.cpu())
+    for rows in (4, 2):
+        first, second = RNG.standard_normal((rows, 3), dtype="float32"), RNG.standard_normal(3, dtype="float32")
+        shifted, positive = machine.invoke("main", first, second)
+        assert (shifted.numpy() == first + second).all()
+        assert (positive.numpy() == np.maximum(first, 0)).all()
+
+
 def test_several_results_are_a_list() -> None:
     node = helper.make_node("TopK", ["x", "k"], ["values", "where"])
     mod, _ = relay.frontend.from_onnx(_model(node, x=(TensorProto.FLOAT, [7]), k=(TensorProto.INT64, [1])))
@@ -120,3 +134,17 @@ def test_a_copy_with_the_names_of_reports(tmp_path: Path) -> None:
 def test_regions_of_an_open_model_are_none() -> None:
     mod, _ = relay.frontend.from_onnx(TILE)
     tvm.ir.assert_structural_equal(relay.transform.AnnotateTarget("neuron")(mod), mod)
+
+
+def test_weights_are_bound_by_name() -> None:
+    weight = RNG.standard_normal((3, 200), dtype="float32")  # small ones are constants at once
+    graph = _model(helper.make_node("MatMul", ["x", "w"], ["y"]), x=(TensorProto.FLOAT, [2, 3]))
+    graph.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    mod, params = relay.frontend.from_onnx(graph, freeze_params=False)
+    assert [param.name_hint for param in mod["main"].params] == ["x", "w"]
+    mod["main"] = relay.build_module.bind_params_by_name(mod["main"], params)
+    assert [param.name_hint for param in mod["main"].params] == ["x"]
+    x = RNG.standard_normal((2, 3), dtype="float32")
+    result = relay.create_executor("graph", mod=mod).evaluate()(x).numpy()
+    # each of 3 products is off by a rounding of both its factors to bfloat16
+    assert (abs(result - x.astype("float64") @ weight) <= 2 * 2.0**-8 * (abs(x) @ abs(weight))).all()

@@ -49,6 +49,7 @@ from tvm_neuron.relay.ir.ty import AnyDim as Any
 from tvm_neuron.relay.ir.ty import FuncType, IncompleteType, TensorType, TupleType, scalar_type
 from tvm_neuron.relay.op import annotation, image, nn, vision
 from tvm_neuron.relay.op import contrib as _op_contrib
+from tvm_neuron.relay.op import quantised as qnn
 from tvm_neuron.relay.op.contrib import neuron as _neuron  # noqa: F401 - registers its patterns
 from tvm_neuron.relay.params import bind_params_by_name
 from tvm_neuron.relay.scope_builder import ScopeBuilder
@@ -59,7 +60,7 @@ __all__ = [
     "TensorType", "Tuple", "TupleGetItem",
     "TupleType", "TupleWrapper", "Var", "analysis", "annotation", "bind", "bind_params_by_name", "build",
     "build_buckets", "build_config", "build_module", "const", "create_executor", "dataflow_pattern", "expr",
-    "expr_functor", "frontend", "graph_executor", "image", "load_param_dict", "nn", "op", "optimize",
+    "expr_functor", "frontend", "graph_executor", "image", "load_param_dict", "nn", "op", "optimize", "qnn",
     "save_param_dict", "scalar_type", "testing", "transform", "ty", "var", "vision", "vm",
 ]  # fmt: skip
 

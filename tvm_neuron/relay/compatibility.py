@@ -35,8 +35,9 @@ def install() -> None:
     tvm.relay = relay = sys.modules["tvm.relay"] = sys.modules["tvm_neuron.relay"]
     tvm.contrib.graph_executor = sys.modules["tvm.contrib.graph_executor"] = graph_executor
     tvm.contrib.utils = sys.modules["tvm.contrib.utils"] = utils
-    for name in ("nn", "image", "vision", "annotation"):  # no files of their own there
+    for name in ("nn", "image", "vision", "annotation", "qnn"):  # no files of their own there
         sys.modules[f"tvm.relay.{name}"] = getattr(relay, name)
+    sys.modules["tvm.relay.qnn.op"] = relay.qnn.op
     tvm.register_func = tvm.register_global_func
     tvm.runtime.container = sys.modules["tvm.runtime.container"] = _make_container()
     tvm.runtime.NDArray = tvm.runtime.Tensor
@@ -47,6 +48,8 @@ def install() -> None:
     if not hasattr(tvm, "tir"):
         tvm.tir = sys.modules["tvm.tir"] = tvm.tirx
     tvm.relax.Var.type_annotation = property(lambda var: var.ty)  # what a variable of an imported module says it is
+    if not hasattr(tvm.relax.Var, "name_hint"):
+        tvm.relax.Var.name_hint = property(lambda var: var.name)
     tvm.te.size_var = getattr(tvm.te, "size_var", tvm.te.var)
     if "tvm._ffi.base" not in sys.modules:
         _make_ffi()

@@ -30,7 +30,7 @@ class Compiled:
         self._params = params
         self._main: Function | OpenModel | None = main_of(mod) if is_relay(mod) else None
         self._inputs: list[Var] = list(self._main.params) if self._main is not None else []
-        self.is_open = isinstance(self._main, OpenModel) or any(not _is_static(param) for param in self._inputs)
+        self.is_open = is_open(mod)
         self._needed = set[str]()
         self._made: dict[Any, tuple[Executor, bool]] = {}
         if not self.is_open:
@@ -86,6 +86,14 @@ class Compiled:
     def _compiled(self, mod: tvm.IRModule) -> tuple[Executor, bool]:
         executor = build_module.build(mod, self._target, params=self._params)["default"](tvm.cpu())
         return executor, isinstance(mod["main"].ret_ty, relax.TupleType)
+
+
+def is_open(mod: tvm.IRModule) -> bool:
+    """Whether only calls tell all shapes of a module of Relay."""
+    if not is_relay(mod):
+        return False
+    main = main_of(mod)
+    return isinstance(main, OpenModel) or any(not _is_static(param) for param in main.params)
 
 
 def _is_static(param: Var) -> bool:

@@ -35,7 +35,7 @@ PLACES: Mapping[str, Mapping[str, str]] = {
         "PatternWildcard Prelude prelude TypeCall TypeConstraint TypeData TypeFunctor TypeKind TypeMutator "
         "TypeRelation TypeVar TypeVisitor type_functor type_relation",
         _REFERENCES: "RefCreate RefRead RefType RefWrite",
-        _QUANTISED: "qnn quantize",
+        _QUANTISED: "quantize",
         _TEXT: "fromtext parse parse_expr parser SpanCheck",
         "use a loop over a compiled function: there are no loops of unknown length here": "loops",
         "use relay.create_executor, relay.vm or relay.build; for UMA, describe a chip in a JSON file": "backend debug",

@@ -10,12 +10,11 @@ from tvm.runtime.module import BenchmarkResult
 
 from tvm_neuron.errors import InputError
 from tvm_neuron.relay.build_module import TargetLike, build
-from tvm_neuron.relay.compiled import Compiled, by_name
+from tvm_neuron.relay.compiled import Compiled, by_name, is_open
 from tvm_neuron.relay.factory import ExecutorFactory
 from tvm_neuron.relay.graph_executor import GraphModule
-from tvm_neuron.relay.lower import main_of, to_relax
+from tvm_neuron.relay.lower import to_relax
 from tvm_neuron.relay.modules import is_relay
-from tvm_neuron.relay.open_model import OpenModel
 
 _Theirs = tvm.runtime.vm.VirtualMachine
 
@@ -118,10 +117,11 @@ def compile(  # noqa: A001 - Relay's name
 ) -> Executable:  # fmt: skip
     """Compile a module for `VirtualMachine`; raises what `relay.build` raises.
 
-    An open model (see `relay.frontend.from_onnx`) is compiled by `VirtualMachine`, when calls tell its shapes.
+    An open model (see `relay.frontend.from_onnx`), or one with `Any` or variables in the shapes of its inputs, is
+    compiled by `VirtualMachine`, when calls tell its shapes.
     """
     del target_host  # the CPU parts are built for this machine
-    if is_relay(mod) and isinstance(main_of(mod), OpenModel):
+    if is_open(mod):
         return Executable(Compiled(mod, target, params), gives_tuple=False)  # what a run says
     lowered = to_relax(mod) if is_relay(mod) else mod
     gives_tuple = isinstance(lowered["main"].ret_ty, relax.TupleType)

@@ -17,6 +17,7 @@ from tvm_neuron.relay.op import (
     layers,
     norm,
     pooling,
+    qnn,
     reduce,
     resizing,
     sampling,
@@ -28,11 +29,11 @@ from tvm_neuron.relay.op import (
 )
 from tvm_neuron.relay.op.declare import OPERATORS, PUBLIC
 
-__all__ = ["FAMILIES", "OPERATORS", "Op", "annotation", "get", "image", "namespace", "nn", "vision"]
+__all__ = ["FAMILIES", "OPERATORS", "Op", "annotation", "get", "image", "namespace", "nn", "quantised", "vision"]
 
 FAMILIES = (
     elementwise, reduce, shape, indexing, create, sorting, dense, sparse, convolution, pooling, norm, layers, resizing,
-    boxes, sampling, signal, segments, annotation,
+    boxes, sampling, signal, segments, annotation, qnn,
 )  # fmt: skip
 """The files, in the order of the manual."""
 
@@ -66,4 +67,6 @@ def _module(prefix: str) -> ModuleType:
 
 
 nn, image, vision = map(_module, ("nn", "image", "vision"))
+quantised = ModuleType("tvm.relay.qnn", "Relay's operators on quantised tensors, under `op`.")
+vars(quantised)["op"] = _module("qnn")
 globals().update(namespace())  # `relay.op.add` is `relay.add`

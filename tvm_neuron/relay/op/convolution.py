@@ -47,10 +47,11 @@ def _weight(count: int, is_transpose: bool) -> Any:
     return fill
 
 
-def _convolve(
+def convolve(
     count: int, data: Any, weight: Any, strides: Sizes, padding: Sizes, dilation: Sizes, groups: int, data_layout: str,
     kernel_layout: str, out_layout: str, out_dtype: str,
 ) -> Any:  # fmt: skip
+    """The body of a convolution over `count` dimensions."""
     plain, kernel = f"NC{_SPATIAL[count]}", f"OI{_SPATIAL[count]}"
     given, weights = relayout(data, data_layout, plain), relayout(weight, kernel_layout, kernel)
     inputs = int(given.ty.shape[1])
@@ -64,10 +65,11 @@ def _convolve(
     return relayout(result, plain, out_layout or data_layout)
 
 
-def _transposed(
+def transposed(
     count: int, data: Any, weight: Any, strides: Sizes, padding: Sizes, dilation: Sizes, groups: int, data_layout: str,
     kernel_layout: str, out_layout: str, output_padding: Sizes, out_dtype: str,
 ) -> Any:  # fmt: skip
+    """The body of the transpose of one."""
     plain, kernel = f"NC{_SPATIAL[count]}", f"IO{_SPATIAL[count]}"
     given, weights = relayout(data, data_layout, plain), relayout(weight, kernel_layout, kernel)
     if out_dtype and out_dtype != str(data.ty.dtype):
@@ -86,7 +88,7 @@ def conv1d(
     kernel_layout: str = "OIW", out_layout: str = "", out_dtype: str = "",
 ) -> Tensor:  # fmt: skip
     """A convolution over one dimension."""
-    return _convolve(
+    return convolve(
         1, data, weight, strides, padding, dilation, groups, data_layout, kernel_layout, out_layout, out_dtype
     )
 
@@ -98,7 +100,7 @@ def conv2d(
     kernel_layout: str = "OIHW", out_layout: str = "", out_dtype: str = "",
 ) -> Tensor:  # fmt: skip
     """A convolution over two dimensions."""
-    return _convolve(
+    return convolve(
         2, data, weight, strides, padding, dilation, groups, data_layout, kernel_layout, out_layout, out_dtype
     )
 
@@ -110,7 +112,7 @@ def conv3d(
     data_layout: str = "NCDHW", kernel_layout: str = "OIDHW", out_layout: str = "", out_dtype: str = "",
 ) -> Tensor:  # fmt: skip
     """A convolution over three dimensions."""
-    return _convolve(
+    return convolve(
         3, data, weight, strides, padding, dilation, groups, data_layout, kernel_layout, out_layout, out_dtype
     )
 
@@ -122,7 +124,7 @@ def conv1d_transpose(
     kernel_layout: str = "IOW", out_layout: str = "", output_padding: Sizes = (0,), out_dtype: str = "",
 ) -> Tensor:  # fmt: skip
     """The transpose of a convolution over one dimension."""
-    return _transposed(
+    return transposed(
         1, data, weight, strides, padding, dilation, groups, data_layout, kernel_layout, out_layout, output_padding,
         out_dtype,
     )  # fmt: skip
@@ -135,7 +137,7 @@ def conv2d_transpose(
     kernel_layout: str = "IOHW", out_layout: str = "", output_padding: Sizes = (0, 0), out_dtype: str = "",
 ) -> Tensor:  # fmt: skip
     """The transpose of a convolution over two dimensions."""
-    return _transposed(
+    return transposed(
         2, data, weight, strides, padding, dilation, groups, data_layout, kernel_layout, out_layout, output_padding,
         out_dtype,
     )  # fmt: skip
@@ -149,7 +151,7 @@ def conv3d_transpose(
     output_padding: Sizes = (0, 0, 0), out_dtype: str = "",
 ) -> Tensor:  # fmt: skip
     """The transpose of a convolution over three dimensions."""
-    return _transposed(
+    return transposed(
         3, data, weight, strides, padding, dilation, groups, data_layout, kernel_layout, out_layout, output_padding,
         out_dtype,
     )  # fmt: skip
