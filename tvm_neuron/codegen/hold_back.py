@@ -21,7 +21,7 @@ from tvm_neuron.program.dynamic import Dynamic, expand
 from tvm_neuron.sim.clock import Clock, run_clock
 from tvm_neuron.sim.dependence import dependent
 
-_EARLY = (16, 32)  # starts of a transfer, 21 and 42 us: so much earlier than needed, since others come between
+_EARLY = (2, 8, 16, 32)  # starts of a transfer, 3 to 42 us: so much earlier than needed, since others come between
 _ROUNDS = 2  # what others no longer wait for changes the times
 _LEAST_GAIN = 1000  # 1 / this of a run, which engines wait for others than weights
 _WEIGHTS = QUEUES.index(f"dma{WEIGHTS_QUEUE}")
@@ -53,8 +53,6 @@ def hold_back(program: Program, device: Device) -> tuple[Program, int]:
             if run.clock.total >= best.clock.total:
                 break
             best = run
-        if best is first:
-            break
     return program.with_body(_replaced(program.body, iter(best.dynamic.statics))), best.clock.total
 
 
