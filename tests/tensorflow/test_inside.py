@@ -1,0 +1,95 @@
+"""Inside TensorFlow: traced modules and compiled SavedModels give what the model gives, in a new process too."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tvm_neuron
+import tvm_neuron.tensorflow as tfn
+from tvm_neuron.errors import ModelError
+
+pytestmark = [pytest.mark.tensorflow, pytest.mark.filterwarnings("ignore")]
+EXACT = tvm_neuron.BuildOptions(fp32_cast="none")
+DATA = np.random.default_rng(0).standard_normal((4, 12)).astype("float32")
+NEW_PROCESS = """
+import sys
+import numpy as np
+import tensorflow as tf
+import tvm_neuron.tensorflow
+model = tf.saved_model.load(sys.argv[1])
+np.save(sys.argv[2], model.signatures["serving_default"](features=tf.constant(np.load(sys.argv[3])))["probs"].numpy())
+"""
+
+
+@pytest.fixture(scope="module")
+def model() -> keras.Model:
+    keras.utils.set_random_seed(0)
+    data = keras.Input((12,), name="features")
+    inner = keras.layers.Dense(16, activation="relu", name="inner")(data)
+    return keras.Model(data, keras.layers.Dense(5, activation="softmax", name="probs")(inner))
+
+
+@pytest.fixture(scope="module")
+def saved(model: keras.Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("models") / "saved"
+    archive = keras.export.ExportArchive()
+    archive.track(model)
+    spec = [tf.TensorSpec((None, 12), name="features")]
+    archive.add_endpoint("serve", lambda features: {"probs": model(features)}, input_signature=spec)
+    archive.write_out(path, verbose=False)
+    return path
+
+
+def test_a_traced_model_is_called_and_saved_as_the_model_is(model: keras.Model, tmp_path: Path) -> None:
+    traced = tfn.trace(model, DATA, options=EXACT)
+    np.testing.assert_allclose(traced(DATA), model(DATA), rtol=1e-4)  # float32, sums of 16
+    assert "neuroncore" in {row.where for row in traced.report.placement}
+    tf.saved_model.save(traced, tmp_path / "traced")
+    np.testing.assert_allclose(tf.saved_model.load(tmp_path / "traced")(DATA), model(DATA), rtol=1e-4)
+    both = tf.function(lambda x, y: {"sum": x + y, "parts": [x, y * 2]})
+    x, y = tf.constant(DATA), tf.constant(DATA[:1])
+    found = tfn.trace(both, (x, y), options=EXACT)(x, y)
+    wanted = both(x, y)
+    tf.nest.assert_same_structure(found, wanted)
+    for got, right in zip(tf.nest.flatten(found), tf.nest.flatten(wanted), strict=True):
+        np.testing.assert_allclose(got, right, rtol=1e-6)
+
+
+@pytest.mark.parametrize("sizes", [{"batch_size": 4}, {"model_feed_dict": {"features": DATA}}])
+def test_a_compiled_saved_model_runs_in_a_new_process(
+    sizes: dict, saved: Path, model: keras.Model, tmp_path: Path
+) -> None:
+    report = tfn.saved_model.compile(saved, tmp_path / "compiled", **sizes, options=EXACT)
+    assert report.placement
+    np.save(tmp_path / "x.npy", DATA)
+    words = [tmp_path / "compiled", tmp_path / "y.npy", tmp_path / "x.npy"]
+    done = subprocess.run([sys.executable, "-c", NEW_PROCESS, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), model(DATA), rtol=1e-4)
+
+
+def test_any_number_of_rows_and_operators_kept_on_the_cpu(saved: Path, model: keras.Model, tmp_path: Path) -> None:
+    report = tfn.saved_model.compile(
+        saved, tmp_path / "compiled", batch_size=2, dynamic_batch_size=True, no_fuse_ops=["*inner*"], options=EXACT
+    )
+    assert {row.where for row in report.placement if "inner" in row.name} == {"cpu"}
+    assert "neuroncore" in {row.where for row in report.placement}
+    serve = tf.saved_model.load(tmp_path / "compiled").signatures["serving_default"]
+    for rows in (1, 3, 4):
+        found = serve(features=tf.constant(DATA[:rows]))["probs"]
+        np.testing.assert_allclose(found, model(DATA[:rows]), rtol=1e-4)
+
+
+def test_what_is_refused(saved: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="is no folder of a SavedModel"):
+        tfn.saved_model.compile(tmp_path, tmp_path / "compiled")
+    with pytest.raises(ModelError, match="exists: give the compiled SavedModel a folder of its own"):
+        tfn.saved_model.compile(saved, tmp_path)
+    with pytest.raises(ModelError, match="features"):
+        tfn.saved_model.compile(saved, tmp_path / "compiled")
+    assert not (tmp_path / "compiled").exists()
