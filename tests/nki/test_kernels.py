@@ -141,3 +141,8 @@ def test_a_norm_by_statistics_of_parts() -> None:
 def test_addresses_counted_up_in_a_loop_are_those_of_its_first_turn() -> None:
     x = normal(5, 64, 96)  # five turns of 128 KiB would leave SBUF
     check(beta1.placed_by_a_counter(x), 2 * x.astype(np.float64), FLOAT32)
+
+
+def test_whole_numbers_without_a_sign_on_chip() -> None:
+    x = rng().integers(0, 9, (60, 200)).astype(np.float32)  # with many that are equal
+    assert np.array_equal(beta1.first_largest(x)[:, 0], x.argmax(1))

@@ -8,11 +8,14 @@ from tvm_neuron.isa.dtypes import CODES, DTYPES
 from tvm_neuron.nki.source import wrong
 
 _ALIASES = {"bool_": "bool", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "bfp16": "bfloat16"}
+_ON_CHIP = {"uint32": "int32"}  # engines compute whole numbers in float32, exact up to 2^24: the same bits in memory
 _WIDTH = {"float32": 3, "bfloat16": 2, "float16": 2}
 
 
-def dtype_name(dtype: Any) -> str:
+def dtype_name(dtype: Any, is_on_chip: bool = True) -> str:
     """The name of a dtype that is given as a NumPy dtype, a class, a number's or a string.
+
+    Tiles on chip of a dtype that the model lacks have one that holds the same numbers; tensors that others see don't.
 
     Raises:
         KernelError: the chip has no such dtype.
@@ -22,6 +25,7 @@ def dtype_name(dtype: Any) -> str:
     except TypeError:
         name = str(dtype)
     name = _ALIASES.get(name, name)
+    name = _ON_CHIP.get(name, name) if is_on_chip else name
     if name not in CODES:
         raise wrong(f"dtype {name} is none of those that the model has: {', '.join(CODES)}")
     return name

@@ -150,7 +150,7 @@ def _given(trace: Trace, inputs: dict[str, Array], name: str, value: Any) -> Any
     if not hasattr(value, "__array__") or np.ndim(value) == 0:
         return value
     array = np.asarray(value)
-    dtype = device_dtype(dtype_name(array.dtype) if array.dtype != np.int64 else "int64")
+    dtype = device_dtype(dtype_name(array.dtype, is_on_chip=False) if array.dtype != np.int64 else "int64")
     inputs[name] = array.astype(DTYPES[dtype], copy=False)
     return trace.tensor(array.shape, dtype, "hbm", name, kind="input")
 

@@ -88,9 +88,9 @@ def ndarray(shape: Any, dtype: Any, *, buffer: Any = None, name: str = "", **_: 
     if memory not in (sbuf, psum, hbm, private_hbm, shared_hbm):
         raise wrong(f"buffer={buffer!r}; it is one of nl.sbuf, nl.psum, nl.hbm, nl.private_hbm and nl.shared_hbm")
     if memory == shared_hbm:
-        return trace.share(sizes, dtype_name(dtype), name)
+        return trace.share(sizes, dtype_name(dtype, is_on_chip=False), name)
     if memory in (hbm, private_hbm):
-        return trace.tensor(sizes, dtype_name(dtype), "hbm", name)
+        return trace.tensor(sizes, dtype_name(dtype, is_on_chip=False), "hbm", name)
     return trace.tensor(sizes, dtype_name(dtype), memory, name, axis)
 
 
