@@ -8,10 +8,11 @@ from model_explorer.graph_builder import Graph, GraphNode, GraphNodeStyle, Incom
 
 from tvm_neuron.explorer.opened import INPUTS, Opened, Place, Step
 from tvm_neuron.explorer.operators import Shown, node_of, shown
-from tvm_neuron.isa import DramTile
+from tvm_neuron.isa import DramTile, Tile
 from tvm_neuron.neff import TensorInfo
 from tvm_neuron.profile.lives import Life
 from tvm_neuron.program import DramTensor, Program
+from tvm_neuron.program.cells import GROUP
 
 _ON_CPU = GraphNodeStyle(backgroundColor="#f6d9c6")
 
@@ -112,10 +113,11 @@ def _add_program(made: _Making, number: int, step: Step) -> None:
             elif role != "reads" and tensor.kind == "output":
                 made_by = (node, made.output(node, tensor.name, tensor.dtype, tensor.shape))
                 known.setdefault(tensor.name, []).append(made_by)
+        written = _boxes(core_run.recording.lives.lives)
         for ends, read in sorted(core_run.recording.lives.edges.items(), key=lambda item: item[0]):
             maker, reader = (node_of(number, at, origin) for origin in ends)
             if maker != reader:
-                made.edge(reader, maker, _passed(made, maker, program, read))
+                made.edge(reader, maker, _passed(made, maker, program, read, written))
     for index, info in enumerate(step.pipeline.outputs):
         made.makers[number, index] = known.get(info.name, [])
 
@@ -143,26 +145,60 @@ def _moved(program: Program) -> Iterator[tuple[DramTensor, str, int]]:
     yield from ((program.tensors[tensor], role, origin) for tensor, role, origin in found)
 
 
-def _passed(made: _Making, source: str, program: Program, read: Sequence[Life]) -> str:
+_Box = tuple[int, str | int, int, int]
+"""An operator, and a memory with the bytes of each partition that it wrote there."""
+
+
+def _boxes(lives: Sequence[Life]) -> dict[_Box, set[tuple[int, int]]]:
+    """In which partitions (first, number of them) operators wrote the same bytes."""
+    found: dict[_Box, set[tuple[int, int]]] = {}
+    for life in lives:
+        found.setdefault(_box(life), set()).add((life.partition, life.partitions))
+    return found
+
+
+def _box(life: Life) -> _Box:
+    return life.writer.origin, life.place, life.low, life.high
+
+
+def _beside(life: Life, written: dict[_Box, set[tuple[int, int]]]) -> set[tuple[int, int]]:
+    """Where its operator wrote beside it: lives know groups of 32 partitions, so that the last one counts as all."""
+    end = life.partition + life.partitions
+    return {
+        (first, count)
+        for first, count in written[_box(life)]
+        if (first + count <= life.partition or end <= first) and first // GROUP in life.groups
+    }
+
+
+def _passed(
+    made: _Making, source: str, program: Program, read: Sequence[Life], written: dict[_Box, set[tuple[int, int]]]
+) -> str:
     """What one operator reads of another: a tensor that waits in DRAM, or so many elements of partitions."""
     in_dram = next((life.place for life in read if isinstance(life.place, int)), None)
     if in_dram is not None:
         tensor = program.tensors[in_dram]
         where = "in DRAM" if tensor.kind == "scratch" else ""
         return made.output(source, tensor.name, tensor.dtype, tensor.shape, where)
-    tiles = [_written(life) for life in read]
-    first = min(life.partition for life in read)
-    partitions = max(life.partition + life.partitions for life in read) - first
-    elems = sum(elems for _, elems in tiles)
+    known = {(*_box(life), life.partition) for life in read}
+    ranges, elems = {(life.partition, life.partitions) for life in read}, 0
+    for life in read:
+        beside = {one for one in _beside(life, written) if (*_box(life), one[0]) not in known}
+        ranges |= beside
+        elems += _elems(life) // life.partitions * (life.partitions + sum(count for _, count in beside))
+    partitions = max(first + count for first, count in ranges) - min(first for first, _ in ranges)
     where = "in " + " and ".join(sorted({str(life.place).upper() for life in read})) + ": partitions, elements of each"
-    return made.output(source, "", tiles[0][0], (partitions, -(-elems // partitions)), where)
+    return made.output(source, "", _tile(read[0]).dtype, (partitions, -(-elems // partitions)), where)
 
 
-def _written(life: Life) -> tuple[str, int]:
-    """The dtype and number of elements that a life began as."""
+def _tile(life: Life) -> Tile:
+    """As which it was written."""
     tiles = (tile for _, tile in life.writer.destinations)
-    tile = next(tile for tile in tiles if not isinstance(tile, DramTile) and tile.space == life.place)
-    return tile.dtype, prod(tile.shape)
+    return next(tile for tile in tiles if not isinstance(tile, DramTile) and tile.space == life.place)
+
+
+def _elems(life: Life) -> int:
+    return prod(_tile(life).shape)
 
 
 def _tensor(made: _Making, node: str, info: TensorInfo) -> str:
