@@ -127,10 +127,10 @@ if find_spec("jax"):
 # 5. Others
 # ---------
 #
-# TFLite and Core ML have importers of their own, `relay.frontend.from_tflite` and `from_coreml`. The rest says how to
-# get to ONNX.
+# TFLite, Core ML, TensorFlow, Keras and MXNet have importers under the names that they had in Relay,
+# `relay.frontend.from_tflite` and so on. The rest says how to get to ONNX.
 
 try:
-    relay.frontend.from_keras(None)
+    relay.frontend.from_paddle(None)
 except ModelError as error:
     print(error)
