@@ -16,6 +16,7 @@ from tvm_neuron.hw import load_device
 from tvm_neuron.neff import Pipeline, Placement
 from tvm_neuron.profile import make_report
 from tvm_neuron.profile.difference import TITLES, Change, compare
+from tvm_neuron.profile.kernels import KernelUse
 
 
 def test_a_file_and_itself(cli: Cli, neff_file: Path, tmp_path: Path) -> None:
@@ -76,9 +77,10 @@ def test_every_field_that_matters_is_compared() -> None:
     changed = {
         "device": "other", "precision": {"fp32_cast": "none"}, "placement": (Placement("x", "Y", "cpu", "why"),),
         "dram_bytes_by_kind": {"weight": 1}, "engines": (), "layers": (), "subgraphs": (), "transfers": (),
+        "kernels": (KernelUse("neuron_0", "softmax", 1.0, None),),
     }  # fmt: skip
     for each in fields(one):
-        if each.name in ("pipelines", "parts"):
+        if each.name in ("pipelines", "parts", "end_to_end"):
             continue
         value = changed.get(each.name, 0.5)
         assert compare(one, replace(one, **{each.name: value}), ("a", "b")).changes, each.name

@@ -91,7 +91,8 @@ def _values(report: Report) -> Iterator[Mapping[str, Value]]:
     """The values of each group, by name."""
     precision = {name: json.dumps(value) for name, value in report.precision.items()}
     cores = {f"{use.name}: cores": use.cores for use in report.pipelines}
-    yield dict[str, Value](device=report.device) | precision | cores | _shapes(report)
+    kernels = {f"{use.subgraph}: kernel by hand": use.kernel for use in report.kernels}
+    yield dict[str, Value](device=report.device) | precision | cores | kernels | _shapes(report)
     yield {name: getattr(report, name) for name in _NUMBERS}
     yield {
         f"{part.name}: {name}": getattr(part, name)
