@@ -63,3 +63,25 @@ def test_forms_that_stay_as_they_are() -> None:
     assert run("ScatterND", {}, "inf2", x=data(16, 4), i=i, u=data(3, 4)) == {"ScatterND"}
     model_x = np.abs(data(16, 4)[:, 1:])
     assert run("ScatterND", {"reduction": "add"}, "inf2", x=model_x, i=i[:1], u=model_x[:1]) == {"ScatterND"}
+
+
+def test_as_many_updates_as_places_are_found() -> None:
+    nodes = [
+        helper.make_node("NonZero", ["mask"], ["found"]), helper.make_node("Transpose", ["found"], ["i"]),
+        helper.make_node("Shape", ["i"], ["size"]), helper.make_node("Gather", ["size", "zero"], ["count"]),
+        helper.make_node("Slice", ["u", "zero", "count", "zero"], ["first"]),
+        helper.make_node("ScatterND", ["x", "i", "first"], ["y"]),
+    ]  # fmt: skip
+    types = {"mask": TensorProto.BOOL}
+    model = make_model(nodes, {"x": [4, 6], "mask": [4, 6], "u": [24]}, ["y"], {"zero": np.int64([0])}, dtypes=types)
+    mod, params = relay.frontend.from_onnx(model)
+    executor = relay.graph_executor.GraphModule(
+        relay.build(mod, "neuron", params=params)["default"](tvm_neuron.device())
+    )
+    rng = np.random.default_rng(3)
+    for share in (0.5, 0.2):
+        mask = rng.random((4, 6)) < share
+        inputs = {"x": data(4, 6), "mask": mask, "u": np.arange(24, dtype="float32")}
+        executor.run(**inputs)
+        expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, inputs)[0]
+        np.testing.assert_array_equal(executor.get_output(0).numpy(), expected)

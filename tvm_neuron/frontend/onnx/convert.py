@@ -49,7 +49,7 @@ def _by_ours(
 ) -> relax.Expr | Narrow | None:
     try:
         result = CONVERTERS[node.op_type](
-            Node(state.bb, list(_inputs(node, operands)), attrs, opset, len(node.output))
+            Node(state.bb, list(_inputs(node, operands)), attrs, opset, len(node.output), state.producer)
         )
         return state.bb.normalize(result) if isinstance(result, relax.Expr) else result
     except (*_UNFIT, InternalError) as error:

@@ -53,7 +53,9 @@ def from_onnx(
     shapes = checks.check_shapes(graph, shape, known)
     checks.check_operators(proto, version)
     dtypes = checks.check_given_dtypes(graph, dtype)
-    importer = Importer(shapes, dtypes, known, _changed_batch(graph, shapes, known), model_functions(proto))
+    importer = Importer(
+        shapes, dtypes, known, _changed_batch(graph, shapes, known), model_functions(proto), proto.producer_name
+    )
     mod, params = importer.import_graph(graph, stored, version)
     if freeze_params:
         mod["main"] = mod["main"].with_attr("params", Array(params.values()))

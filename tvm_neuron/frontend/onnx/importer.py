@@ -56,7 +56,8 @@ _OWN_OPSET = 18
 
 class Importer:
     """One import. Parameters: the static `shapes` and the `dtypes` of the inputs, `known` values of some of them,
-    `batch` the change of the batch size if the caller made one, and the model's own `functions`.
+    `batch` the change of the batch size if the caller made one, and the model's own `functions`,
+    and the `producer` that wrote it.
 
     Weights (floating initializers of more than 16 elements) become inputs of `main` after the model's own.
     """
@@ -68,8 +69,9 @@ class Importer:
         known: dict[str, np.ndarray],
         batch: Batch | None,
         functions: Functions,
+        producer: str,
     ) -> None:
-        self._state = State(shapes, dtypes, known)
+        self._state = State(shapes, dtypes, known, producer)
         self._scopes = self._state.scopes
         self._batch = batch
         self._functions = functions

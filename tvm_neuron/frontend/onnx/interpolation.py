@@ -20,24 +20,29 @@ class Axis:
 
 
 def positions(axis: Axis, mode: str) -> np.ndarray:
-    """For every element of the new axis its place on the old one, as float64."""
-    y, length = np.arange(axis.new_size, dtype=np.float64), axis.scale * axis.size
+    """For every element of the new axis its place on the old one, as float32.
+
+    onnxruntime, torch and the standard's own NumPy divide in float32: element 3 of a new axis 0.6 times as long comes
+    from 5, though it is 4.9999998 by the next float64 of that 0.6, and the nearest below would be another.
+    """
+    y, scale = np.arange(axis.new_size, dtype=np.float32), np.float32(axis.scale)
+    half, size, length = np.float32(0.5), np.float32(axis.size), scale * np.float32(axis.size)
     match mode:
         case "half_pixel":
-            return (y + 0.5) / axis.scale - 0.5
+            return (y + half) / scale - half
         case "half_pixel_symmetric":
-            return axis.size / 2 * (1 - axis.new_size / length) + (y + 0.5) / axis.scale - 0.5
+            return size / 2 * (1 - np.float32(axis.new_size) / length) + (y + half) / scale - half
         case "pytorch_half_pixel":
-            return (y + 0.5) / axis.scale - 0.5 if length != 1 else np.full_like(y, -0.5)
+            return (y + half) / scale - half if length != 1 else np.full_like(y, -0.5)
         case "align_corners":
-            return y * (axis.size - 1) / (length - 1) if length != 1 else np.zeros_like(y)
+            return y * (size - 1) / (length - 1) if length != 1 else np.zeros_like(y)
         case "asymmetric":
-            return y / axis.scale
+            return y / scale
         case "tf_half_pixel_for_nn":
-            return (y + 0.5) / axis.scale
+            return (y + half) / scale
         case "tf_crop_and_resize":
-            begin, end = axis.roi
-            last = axis.size - 1
+            begin, end = map(np.float32, axis.roi)
+            last = size - 1
             if length == 1:
                 return np.full_like(y, (begin + end) * last / 2)
             return begin * last + y * (end - begin) * last / (length - 1)
@@ -47,6 +52,7 @@ def positions(axis: Axis, mode: str) -> np.ndarray:
 
 def nearest(x: np.ndarray, size: int, mode: str) -> np.ndarray:
     """The index of the element that each position in `x` takes."""
+    x = x.astype(np.float64)  # in which a half is added exactly
     rounded = {
         "round_prefer_floor": np.ceil(x - 0.5), "round_prefer_ceil": np.floor(x + 0.5), "floor": np.floor(x),
         "ceil": np.ceil(x),

@@ -25,7 +25,8 @@ LARGEST_EMBEDDED_ELEMS = 16
 
 @dataclass
 class State:
-    """One import: static `shapes`, `dtypes` and `given` values of the model's inputs; the rest grows node by node.
+    """One import: static `shapes`, `dtypes` and `given` values of the model's inputs, and its
+    `producer`; the rest grows node by node.
 
     `ends` has the operator that computed a variable, `bound` all variables, `weight_vars` those of weights by name.
     """
@@ -33,6 +34,7 @@ class State:
     shapes: dict[str, tuple[int, ...]]
     dtypes: dict[str, str]
     given: dict[str, np.ndarray]
+    producer: str
     bb: relax.BlockBuilder = field(default_factory=relax.BlockBuilder)
     scopes: Scopes = field(default_factory=Scopes)
     ends: dict[relax.Var, Origin] = field(default_factory=dict)

@@ -14,7 +14,8 @@ class Node:
     """One ONNX node on its way to Relax.
 
     `inputs` are Relax expressions, None for an optional operand left out; `attrs` the attributes by name (strings as
-    bytes); `opset` the version of the operator set; `outputs` the number of outputs that the node names.
+    bytes); `opset` the version of the operator set; `outputs` the number of outputs that the node names; `producer`
+    what wrote the model.
     """
 
     bb: relax.BlockBuilder
@@ -22,6 +23,7 @@ class Node:
     attrs: dict[str, Any]
     opset: int
     outputs: int = 1
+    producer: str = ""
 
     def emit(self, expr: relax.Expr) -> relax.Expr:
         """The expression with its type deduced, as operand of a further one."""

@@ -20,8 +20,12 @@ def _resize(node: Node) -> relax.Expr | None:
     scales, sizes = (_given(node, position) for position in (2, 3))
     if sizes is None and scales is None:
         return None
+    coordinates = _text(node, "coordinate_transformation_mode")
+    if sizes is None and scales is not None and coordinates == "align_corners" and node.producer == "pytorch":
+        # torch aligns the corners of what comes out, as onnxruntime does; the standard those of sizes before rounding
+        sizes = np.array([_scaled(node.shape()[axis], scale) for axis, scale in zip(axes, scales, strict=True)])
     fractions = [(0.0, 1.0)] * rank if roi is None or not roi.size else list(zip(*roi.reshape(2, -1), strict=True))
-    return _resized(node, _axes(node, axes, scales, sizes, fractions), _text(node, "coordinate_transformation_mode"))
+    return _resized(node, _axes(node, axes, scales, sizes, fractions), coordinates)
 
 
 def _upsample(node: Node) -> relax.Expr | None:
@@ -52,7 +56,7 @@ def _axes(
     if sizes is None:
         assert scales is not None
         factors = [float(scale) for scale in scales]
-        new_sizes = [math.floor(shape[axis] * factor) for axis, factor in zip(axes, factors, strict=True)]
+        new_sizes = [_scaled(shape[axis], factor) for axis, factor in zip(axes, factors, strict=True)]
     else:
         new_sizes = [int(size) for size in sizes]
         factors = [size / shape[axis] for axis, size in zip(axes, new_sizes, strict=True)]
@@ -65,6 +69,11 @@ def _axes(
         axis: Axis(shape[axis], new_size, factor, (float(roi[0]), float(roi[1])))
         for axis, new_size, factor, roi in zip(axes, new_sizes, factors, fractions, strict=False)
     }
+
+
+def _scaled(size: int, scale: float) -> int:
+    """The size that comes out, computed in float32 as onnxruntime does: 21 of 30 and 0.7, which is 20.9999996."""
+    return math.floor(np.float32(size) * np.float32(scale))
 
 
 def _resized(node: Node, axes: dict[int, Axis], coordinates: str) -> relax.Expr:

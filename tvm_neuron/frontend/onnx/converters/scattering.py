@@ -31,10 +31,19 @@ def _scatter_nd(node: Node) -> relax.Expr | None:
         return None
     found = flat_rows(node)
     if found is None:
-        return relax.op.scatter_nd(*node.inputs, _reduction(node))
+        return relax.op.scatter_nd(*node.inputs[:2], _updates(node), _reduction(node))
     rows, rank = found
     shape = node.shape()
     return _scattered(node, rows.reshape(-1), int(np.prod(shape[:rank])), list(shape[rank:]))
+
+
+def _updates(node: Node) -> relax.Expr:
+    """Where nothing but the indices tells how many there are (torch's masked_scatter), that is checked at run time."""
+    data, indices, updates = node.inputs
+    if updates.ty.shape is not None or not isinstance(indices.ty.shape, relax.ShapeExpr):
+        return updates
+    *count, rank = indices.ty.shape
+    return node.bb.match_cast(updates, relax.TensorType([*count, *node.shape()[int(rank) :]], data.ty.dtype))
 
 
 def _scatter_elements(node: Node) -> relax.Expr | None:
