@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tvm
 from tvm import te
 
 from tvm_neuron import relay
@@ -182,3 +183,19 @@ def test_yolo_reorg_keeps_all_elements() -> None:
         across, down = i * 2 + k // 2 % 2, j * 2 + k // 2 // 2
         wanted[image, k, j, i] = data.ravel()[across + 8 * (down + 8 * (k % 2 + 2 * image))]
     np.testing.assert_array_equal(found, wanted.reshape(2, 32, 2, 2))
+
+
+def test_sizes_of_windows_are_one_for_each_dimension() -> None:
+    x, w = relay.var("x", shape=(1, 3, 8, 8)), relay.var("w", shape=(4, 3, 3, 3))
+    pooled = relay.nn.max_pool2d(x, pool_size=2, strides=2, padding=1)
+    assert (pooled.attrs.pool_size, pooled.attrs.strides) == ((2, 2), (2, 2))
+    assert "pool_size=[2, 2], strides=[2, 2], padding=[1, 1, 1, 1]" in pooled.astext()
+    assert relay.nn.conv2d(x, w, padding=(1, 2), kernel_size=3).attrs.padding == (1, 2, 1, 2)
+    assert relay.nn.conv2d(x, w, padding=(1, 2, 3, 4), kernel_size=3).attrs.padding == (1, 2, 3, 4)
+    assert relay.nn.conv1d(relay.var("y", shape=(1, 3, 8)), relay.var("v"), padding=1).attrs.padding == (1, 1)
+
+
+def test_what_does_not_fit_is_said_in_a_sentence() -> None:
+    one, other = relay.var("x", shape=(2, 3)), relay.var("y", shape=(4,))
+    with pytest.raises(ModelError, match=r"^add_0 \(add\): the first input shape at dim 1 is 3 and the second input"):
+        relay.transform.InferType()(tvm.IRModule.from_expr(one + other))

@@ -12,6 +12,7 @@ from tvm.ir import GlobalVar
 
 from tvm_neuron.errors import ModelError, NeuronError
 from tvm_neuron.frontend.blocks import ended_on_error
+from tvm_neuron.frontend.onnx.by_tvm import told
 from tvm_neuron.frontend.origin import OPERATORS_ATTR, Origin, retag, with_origin
 from tvm_neuron.relay.ir.expr import Call, Constant, Function, If, Let, Op, Tuple, TupleGetItem, Var
 from tvm_neuron.relay.ir.functor import children, post_order
@@ -282,8 +283,7 @@ def _told(origin: Origin) -> Iterator[None]:
     except NeuronError as error:
         raise type(error)(f"{origin}: {error}") from error
     except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
-        reason = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
-        raise ModelError(f"{origin}: {reason.strip()}") from error
+        raise ModelError(f"{origin}: {told(error)}") from error
 
 
 class Dims:

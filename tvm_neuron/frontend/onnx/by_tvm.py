@@ -11,8 +11,8 @@ from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
 
 from tvm_neuron.errors import ModelError
 
-_PRINTED = re.compile(r"T\.int64\((-?\d+)\)|R\.shape\((\[[^]]*\])\)")
-"""Numbers and shapes as TVM writes them in programs."""
+_PRINTED = re.compile(r"T\.int64\((-?\d+)\)|R\.shape\((\[[^]]*\])\)|^In ir\.Op\(.*support_level=\d+\), ")
+"""Numbers and shapes as TVM writes them in programs, and the whole of an operator before what is wrong with it."""
 
 
 def by_tvm(
@@ -43,5 +43,10 @@ def by_tvm(
 
 def refusal(error: Exception) -> ModelError:
     """What TVM says of a node that it refuses, as a sentence of ours."""
+    return ModelError(told(error))
+
+
+def told(error: Exception) -> str:
+    """The sentence in what TVM raised."""
     reason = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
-    return ModelError(_PRINTED.sub(r"\1\2", reason.strip()))
+    return _PRINTED.sub(r"\1\2", reason.strip())

@@ -5,6 +5,7 @@ declared function makes a `Call`; the lowering calls the body itself, with Relax
 """
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
@@ -34,6 +35,7 @@ class _Typed:
 
 R = _Typed(relax.op)
 """`relax.op` for the bodies of operators."""
+
 
 def fields(call: relax.Expr, count: int) -> list[relax.Expr]:
     """The results of a call that gives a tuple, which is computed once."""
@@ -77,6 +79,10 @@ class Operator:
         return self.body(**dict(zip(self.operands, operands, strict=False)), **attrs)
 
 
+_WINDOWS = re.compile(r"([123])d(_transpose)?$")
+_OF_WINDOWS = ("pool_size", "kernel_size", "strides", "dilation", "output_padding")
+"""Operators with windows of so many spatial dimensions, and attributes of theirs that have a number for each."""
+
 OPERATORS: dict[str, Operator] = {}
 """All operators by name."""
 
@@ -119,8 +125,19 @@ def _call(declared: Operator, arguments: Mapping[str, Any]) -> Any:
     like = next((arg for arg in given if isinstance(arg, RelayExpr)), None)
     operands = [as_expr(arg, like) for arg in given]
     attrs = {key: _attribute(declared.name, key, arguments[key]) for key in declared.attributes}
+    if windows := _WINDOWS.search(declared.name):
+        attrs = {key: _by_axis(key, value, int(windows[1])) for key, value in attrs.items()}
     call = Call(Op(declared.name), operands, Attrs(attrs))
     return call if declared.outputs is None else TupleWrapper(call, declared.outputs(attrs))
+
+
+def _by_axis(key: str, value: Any, count: int) -> Any:
+    """A size as Relay had it: one for each spatial dimension, padding before all of them and then after them."""
+    if key not in (*_OF_WINDOWS, "padding") or not isinstance(value, int | tuple):
+        return value
+    sizes = (value,) if isinstance(value, int) else value
+    sizes = sizes * count if len(sizes) == 1 else sizes
+    return sizes * 2 if key == "padding" and len(sizes) == count else sizes
 
 
 def _attribute(name: str, key: str, value: Any) -> Any:
