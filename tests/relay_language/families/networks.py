@@ -1,0 +1,116 @@
+"""Layers of networks: name, call, reference, inputs."""
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from tests.relay_language.families.values import (
+    IMAGE,
+    POSITIVE,
+    RNG,
+    VECTOR,
+    WEIGHT,
+    Case,
+    X,
+    Y,
+    along,
+    conv2d,
+    in_blocks,
+    normalised,
+    pool,
+    softmax,
+)
+from tvm_neuron import relay
+
+NETWORKS: list[Case] = [
+    ("conv2d", lambda x, w: relay.nn.conv2d(x, w, 2, 1), lambda x, w: conv2d(x, w, 2, 1), [IMAGE, WEIGHT]),
+    (
+        "conv2d NHWC HWIO",
+        lambda x, w: relay.nn.conv2d(x, w, data_layout="NHWC", kernel_layout="HWIO"),
+        lambda x, w: conv2d(x.transpose(0, 3, 1, 2), w.transpose(3, 2, 0, 1)).transpose(0, 2, 3, 1),
+        [IMAGE.transpose(0, 2, 3, 1).copy(), WEIGHT.transpose(2, 3, 1, 0).copy()],
+    ),
+    (
+        "conv2d in blocks",
+        lambda x, w: relay.nn.conv2d(x, w, data_layout="NCHW2c", kernel_layout="OIHW2i3o"),
+        lambda x, w: in_blocks(conv2d(x.transpose(0, 1, 4, 2, 3).reshape(IMAGE.shape), WEIGHT)),
+        [in_blocks(IMAGE), WEIGHT.reshape(2, 3, 2, 2, 3, 3).transpose(0, 2, 4, 5, 3, 1).copy()],
+    ),
+    (
+        "depthwise HWOI",
+        lambda x, w: relay.nn.conv2d(x, w, groups=4, kernel_layout="HWOI"),
+        lambda x, w: conv2d(x, w.transpose(2, 3, 0, 1).reshape(8, 1, 3, 3), groups=4),
+        [IMAGE, RNG.standard_normal((3, 3, 4, 2)).astype("float32")],
+    ),
+    ("conv1d", lambda x, w: relay.nn.conv1d(x, w),
+     lambda x, w: conv2d(x[:, :, None], w[:, :, None])[:, :, 0], [IMAGE[:, :, 0].copy(), WEIGHT[:, :, 0].copy()]),
+    ("conv2d_transpose", lambda x, w: relay.nn.conv2d_transpose(x, w),
+     lambda x, w: conv2d(x, w.transpose(1, 0, 2, 3)[:, :, ::-1, ::-1], pad=2), [IMAGE, WEIGHT[:4, :3].copy()]),
+    ("resize1d of corners", lambda x: relay.image.resize1d(x, (20,), None, "NWC", "linear", "align_corners"),
+     lambda x: np.apply_along_axis(lambda row: np.interp(np.arange(20) * 3 / 19, np.arange(4), row), 1, x),
+     [IMAGE[:, :, 0].copy()]),
+    ("max_pool2d", lambda x: relay.nn.max_pool2d(x, (2, 2)), lambda x: pool(x, 2, np.max), [IMAGE]),
+    ("avg_pool2d", lambda x: relay.nn.avg_pool2d(x, (3, 3)), lambda x: pool(x, 3, np.mean), [IMAGE]),
+    ("global_avg_pool2d", relay.nn.global_avg_pool2d, lambda x: x.mean((2, 3), keepdims=True), [IMAGE]),
+    ("adaptive_max_pool2d", lambda x: relay.nn.adaptive_max_pool2d(x, (1, 3)),
+     lambda x: np.stack([x[..., i : i + 3].max((2, 3)) for i in (0, 3, 6)], -1)[:, :, None], [IMAGE]),
+    ("adaptive_avg_pool2d", lambda x: relay.nn.adaptive_avg_pool2d(x, (7, 2)),
+     lambda x: np.stack([x[..., :5].mean(3), x[..., 4:].mean(3)], -1), [IMAGE]),
+    ("dense", lambda x, w: relay.nn.dense(x, w), lambda x, w: x @ w.T, [X[0], Y[1]]),
+    ("matmul", lambda x, y: relay.nn.matmul(x, y, transpose_a=True), lambda x, y: x.T @ y, [X[0], Y[0]]),
+    ("batch_matmul", relay.nn.batch_matmul, lambda x, y: x @ y.transpose(0, 2, 1), [X, Y]),
+    ("einsum", lambda x, y: relay.einsum([x, y], "abc,adc->abd"), lambda x, y: np.einsum("abc,adc->abd", x, y), [X, Y]),
+    ("softmax", lambda x: relay.nn.softmax(x, axis=1), lambda x: softmax(x, 1), [X]),
+    ("log_softmax", lambda x: relay.nn.log_softmax(x, axis=2), lambda x: np.log(softmax(x, 2)), [X]),
+    (
+        "batch_norm",
+        lambda x, g, b, m, v: relay.nn.batch_norm(x, g, b, m, v)[0],
+        lambda x, g, b, m, v: (x - along(m, 4, 1)) / np.sqrt(along(v, 4, 1) + 1e-5) * along(g, 4, 1) + along(b, 4, 1),
+        [IMAGE, VECTOR, VECTOR + 1, VECTOR * 0.3, VECTOR**2],
+    ),
+    (
+        "layer_norm",
+        lambda x, g, b: relay.nn.layer_norm(x, g, b, axis=1),
+        lambda x, g, b: normalised(x, (1,)) * along(g, 3, 1) + along(b, 3, 1),
+        [X, VECTOR, VECTOR + 1],
+    ),
+    (
+        "instance_norm",
+        lambda x, g, b: relay.nn.instance_norm(x, g, b),
+        lambda x, g, b: normalised(x, (2, 3)) * along(g, 4, 1) + along(b, 4, 1),
+        [IMAGE, VECTOR, VECTOR + 1],
+    ),
+    (
+        "group_norm",
+        lambda x, g, b: relay.nn.group_norm(x, g, b, 2),
+        lambda x, g, b: (
+            normalised(x.reshape(2, 2, 2, 7, 9), (2, 3, 4)).reshape(x.shape) * along(g, 4, 1) + along(b, 4, 1)
+        ),
+        [IMAGE, VECTOR, VECTOR + 1],
+    ),
+    ("l2_normalize", lambda x: relay.nn.l2_normalize(x, 1e-3, [1]),
+     lambda x: x / np.sqrt(np.maximum((x * x).sum(1, keepdims=True), 1e-3)), [X]),
+    ("leaky_relu", lambda x: relay.nn.leaky_relu(x, 0.2), lambda x: np.where(x > 0, x, x * 0.2), [X]),
+    ("prelu", lambda x, a: relay.nn.prelu(x, a), lambda x, a: np.where(x > 0, x, x * along(a, 3, 1)), [X, VECTOR]),
+    ("bias_add", lambda x, b: relay.nn.bias_add(x, b, axis=-2), lambda x, b: x + along(b, 3, 1), [X, VECTOR]),
+    ("relu", relay.nn.relu, lambda x: np.maximum(x, 0), [X]),
+    ("batch_flatten", relay.nn.batch_flatten, lambda x: x.reshape(3, 24), [X]),
+    ("pad", lambda x: relay.nn.pad(x, ((0, 0), (1, 2), (3, 0)), 2.0),
+     lambda x: np.pad(x, ((0, 0), (1, 2), (3, 0)), constant_values=2), [X]),
+    ("pad edge", lambda x: relay.nn.pad(x, ((0, 0), (1, 2), (3, 0)), pad_mode="edge"),
+     lambda x: np.pad(x, ((0, 0), (1, 2), (3, 0)), "edge"), [X]),
+    ("mirror_pad", lambda x: relay.nn.mirror_pad(x, ((0, 0), (1, 2), (3, 0))),
+     lambda x: np.pad(x, ((0, 0), (1, 2), (3, 0)), "symmetric"), [X]),
+    ("dilate", lambda x: relay.nn.dilate(x, (1, 2, 3)),
+     lambda x: (z := np.zeros((3, 7, 16)), z.__setitem__(np.s_[:, ::2, ::3], x))[0], [X]),
+    ("depth_to_space", lambda x: relay.nn.depth_to_space(x, 2),
+     lambda x: x.reshape(2, 2, 2, 1, 7, 9).transpose(0, 3, 4, 1, 5, 2).reshape(2, 1, 14, 18), [IMAGE]),
+    ("space_to_depth", lambda x: relay.nn.space_to_depth(relay.nn.depth_to_space(x, 2), 2), lambda x: x, [IMAGE]),
+    ("space_to_batch_nd", lambda x: relay.nn.batch_to_space_nd(
+        relay.nn.space_to_batch_nd(x, (2, 3), ((1, 1), (0, 0))), (2, 3), ((1, 1), (0, 0))), lambda x: x, [X]),
+    ("upsampling", lambda x: relay.nn.upsampling(x, 2, 3), lambda x: x.repeat(2, 2).repeat(3, 3), [IMAGE]),
+    ("lrn", lambda x: relay.nn.lrn(x, size=3), lambda x: x / (2 + 1e-5 / 3 * sliding_window_view(
+        np.pad(x**2, ((0, 0), (1, 1), (0, 0), (0, 0))), 3, 1).sum(-1)) ** 0.75, [IMAGE]),
+    ("cross_entropy", relay.nn.cross_entropy, lambda p, t: -(np.log(p) * t).sum() / 4, [POSITIVE[0], POSITIVE[1]]),
+    ("resize2d", lambda x: relay.image.resize2d(x, (14, 18), method="nearest_neighbor",
+     coordinate_transformation_mode="asymmetric"), lambda x: x.repeat(2, 2).repeat(2, 3), [IMAGE]),
+]  # fmt: skip
