@@ -195,6 +195,13 @@ def test_sizes_of_windows_are_one_for_each_dimension() -> None:
     assert relay.nn.conv1d(relay.var("y", shape=(1, 3, 8)), relay.var("v"), padding=1).attrs.padding == (1, 1)
 
 
+def test_sizes_that_are_open_where_numbers_are_needed() -> None:
+    size = te.size_var("n")
+    mod = tvm.IRModule.from_expr(relay.nn.lrn(relay.var("x", shape=(1, size, 8, 8)), size=3, axis=1))
+    with pytest.raises(ModelError, match=r"nn\.lrn_0 \(nn\.lrn\): it needs sizes that are open here: give numbers in"):
+        relay.transform.InferType()(mod)
+
+
 def test_what_does_not_fit_is_said_in_a_sentence() -> None:
     one, other = relay.var("x", shape=(2, 3)), relay.var("y", shape=(4,))
     with pytest.raises(ModelError, match=r"^add_0 \(add\): the first input shape at dim 1 is 3 and the second input"):

@@ -20,6 +20,9 @@ from tvm_neuron.relay.ir.ty import AnyDim, TensorType, TupleType
 from tvm_neuron.relay.op.declare import OPERATORS, Operator
 from tvm_neuron.relay.open_model import OpenModel
 
+_NO_NUMBER = "int() argument must be"
+"""In what Python says of a size that is an expression."""
+
 OUTSIDE_ATTR = "neuron.outside"
 """Attribute of `main`: the names of the operators in no region for the core, of a module that has such regions."""
 
@@ -283,6 +286,11 @@ def _told(origin: Origin) -> Iterator[None]:
     except NeuronError as error:
         raise type(error)(f"{origin}: {error}") from error
     except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
+        if _NO_NUMBER in str(error):
+            raise ModelError(
+                f"{origin}: it needs sizes that are open here: give numbers in the shapes of the inputs, or call it by "
+                "an executor or the VM, which take the sizes of each call"
+            ) from error
         raise ModelError(f"{origin}: {told(error)}") from error
 
 
