@@ -253,8 +253,11 @@ class Importer:
         versions = {entry.domain: entry.version for entry in body.opset_import}
         inner_opset = versions.get("", versions.get("ai.onnx", opset))
         given = dict(zip(body.input, node.input, strict=False))
-        bound = {name: self._scopes[given.get(name, "")] for name in body.input}
-        needs = {name: self._scopes.needs(given.get(name, "")) for name in body.input}
+        # what a graph of the node reads from outside it, such as SequenceMap's body, is read inside the function
+        given |= {name: name for name in read_names([node]) - set(node.input) if name in self._scopes}
+        bound = {name: self._scopes[outer] for name, outer in given.items()}
+        bound |= {name: self._scopes[""] for name in body.input if name not in given}
+        needs = {name: self._scopes.needs(given.get(name, "")) for name in bound}
         with self._scopes.inner(isolated=True):
             for name, value in bound.items():
                 self._scopes.bind(name, value, needs[name])
