@@ -1,6 +1,9 @@
 """Maxima and minima of floats that keep NaN, which TVM's take for the smaller and for the larger number."""
 
+import operator
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import tvm
 import tvm_ffi
@@ -13,27 +16,32 @@ def keep_nan(mod: tvm.IRModule, _context: tvm.transform.PassContext) -> tvm.IRMo
     found = mod.clone()
     for name, func in mod.functions_items():
         if isinstance(func, tirx.PrimFunc):
-            found[name] = tvm_ffi.structural_map(func, [(tirx.Max, _larger), (tirx.Min, _smaller)])
+            choose = partial(_unless, names_operands=not _has_bfloat16(func))
+            found[name] = tvm_ffi.structural_map(
+                func,
+                [(tirx.Max, partial(choose, operator.gt)), (tirx.Min, partial(choose, operator.lt))],
+            )
     return found
 
 
-def _larger(found: tirx.Max) -> tirx.Expr:
-    return _unless(lambda first, second: second > first, found)
+def _has_bfloat16(func: tirx.PrimFunc) -> bool:
+    """Whether it reads any: TVM's legalisation of bfloat16 does not look into variables."""
+    loads: list[ir.TensorLoad] = []
+    tvm_ffi.structural_walk(func, (ir.TensorLoad, loads.append))
+    return any(str(load.ty).startswith("bfloat") for load in loads)
 
 
-def _smaller(found: tirx.Min) -> tirx.Expr:
-    return _unless(lambda first, second: second < first, found)
-
-
-def _unless(is_second: Callable[[tirx.Expr, tirx.Expr], tirx.Expr], found: tirx.Max | tirx.Min) -> tirx.Expr:
+def _unless(is_second: Callable[[Any, Any], tirx.Expr], found: tirx.Max | tirx.Min, names_operands: bool) -> tirx.Expr:
     """The first number, unless the second one is it or NaN: comparisons with NaN are false.
 
     What is computed has a name, for it is read two or three times: ten of them within each other would be 59,049.
     """
     if not str(found.ty).startswith(("float", "bfloat")):
         return found
-    first, second = (_named(name, operand) for name, operand in (("first", found.a), ("second", found.b)))
-    takes_second = is_second(first, second)
+    first, second = found.a, found.b
+    if names_operands:
+        first, second = _named("first", first), _named("second", second)
+    takes_second = is_second(second, first)
     if not isinstance(second, tirx.FloatImm):
         number = second.astype("float32") if str(found.ty).startswith("bfloat") else second  # which has no isnan
         takes_second = tirx.any(takes_second, tirx.isnan(number))
@@ -43,6 +51,4 @@ def _unless(is_second: Callable[[tirx.Expr, tirx.Expr], tirx.Expr], found: tirx.
 
 
 def _named(name: str, operand: tirx.Expr) -> tirx.Expr:
-    """A variable for what is computed, but in bfloat16, of which TVM legalises no variables."""
-    is_short = isinstance(operand, tirx.FloatImm | ir.Var | ir.TensorLoad) or str(operand.ty).startswith("bfloat")
-    return operand if is_short else ir.Var(name, operand.ty)
+    return operand if isinstance(operand, tirx.FloatImm | ir.Var | ir.TensorLoad) else ir.Var(name, operand.ty)
