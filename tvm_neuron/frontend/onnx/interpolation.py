@@ -33,7 +33,7 @@ def positions(axis: Axis, mode: str) -> np.ndarray:
         case "half_pixel_symmetric":
             return size / 2 * (1 - np.float32(axis.new_size) / length) + (y + half) / scale - half
         case "pytorch_half_pixel":
-            return (y + half) / scale - half if length != 1 else np.full_like(y, -0.5)
+            return (y + half) / scale - half if axis.new_size > 1 else np.zeros_like(y)
         case "align_corners":
             return y * (size - 1) / (length - 1) if length != 1 else np.zeros_like(y)
         case "asymmetric":
@@ -50,12 +50,15 @@ def positions(axis: Axis, mode: str) -> np.ndarray:
             raise ModelError(f"its coordinate_transformation_mode '{mode}' is none of the standard's")
 
 
+_HALF_WAY = 1e-6
+
+
 def nearest(x: np.ndarray, size: int, mode: str) -> np.ndarray:
-    """The index of the element that each position in `x` takes."""
+    """The index of the element that each position in `x` takes; as in onnxruntime, nearly half way is half way."""
     x = x.astype(np.float64)  # in which a half is added exactly
     rounded = {
-        "round_prefer_floor": np.ceil(x - 0.5), "round_prefer_ceil": np.floor(x + 0.5), "floor": np.floor(x),
-        "ceil": np.ceil(x),
+        "round_prefer_floor": np.ceil(x - 0.5 - _HALF_WAY), "round_prefer_ceil": np.floor(x + 0.5 + _HALF_WAY),
+        "floor": np.floor(x), "ceil": np.ceil(x),
     }.get(mode)  # fmt: skip
     if rounded is None:
         raise ModelError(f"its nearest_mode '{mode}' is none of the standard's")
