@@ -8,6 +8,7 @@ from onnx import helper
 from tests.models.agreement import Case, random_inputs, relative_error
 from tests.onnx_models import make_model
 from tests.stages.networks import compile_model, run
+from tvm_neuron.build import BuildOptions
 from tvm_neuron.isa import DmaCopy, DramTile
 from tvm_neuron.neff import Neff
 
@@ -55,3 +56,18 @@ def test_what_is_read_again_does_not_come_back(network: type, chip: str) -> None
     found = run(compiled, case.inputs, "strict", seed=1)
     for name, exact in case.exact.items():
         assert relative_error(found[name], exact) < case.bounds[name]
+
+
+def test_an_output_of_which_dma_writes_a_part_lies_in_dram() -> None:
+    nodes = [
+        helper.make_node("HardSigmoid", ["x"], ["first"]),
+        helper.make_node("Cos", ["first"], ["turned"]),
+        helper.make_node("Mul", ["turned", "w"], ["scaled"]),
+        helper.make_node("Concat", ["first", "scaled", "scaled"], ["y"], axis=1),
+    ]
+    w = np.random.default_rng(2).standard_normal((1, 5, 1, 1)).astype("float32")
+    model = make_model(nodes, {"x": (3, 5, 6, 1)}, ["y"], {"w": w})
+    case = Case(model, random_inputs(model))
+    compiled = compile_model(model, "neuron/inf2", BuildOptions(fp32_cast="matmult"))
+    found = run(compiled, case.inputs, "strict", seed=1)
+    assert relative_error(found["y"], case.exact["y"]) < case.bounds["y"]

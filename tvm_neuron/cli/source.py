@@ -1,6 +1,7 @@
 """The model that a command reads: its arguments, and the import."""
 
 import argparse
+from os.path import isfile  # which also knows that a name may be too long, unlike that of `Path`
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def check_framework(options: argparse.Namespace) -> None:
 
 def _framework_of(name: str) -> str:
     """By the name of a file; ONNX reads, or refuses, all others."""
-    if (Path(name) / "saved_model.pb").exists():
+    if isfile(Path(name) / "saved_model.pb"):
         return "TENSORFLOW"
     return next((framework for framework, endings in _ENDINGS.items() if name.lower().endswith(endings)), "ONNX")
 

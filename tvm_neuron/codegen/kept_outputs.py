@@ -13,11 +13,14 @@ from tvm_neuron.schedule.tensor import Tensor
 def with_outputs_kept(stage: Stage, room: Room, device: Device) -> tuple[Stage, Room]:
     """The stage with such outputs in SBUF, if nothing else is spilled for that, and its room.
 
-    What comes from DRAM for the PE array is converted on its way; here that reads copies.
+    What comes from DRAM for the PE array is converted on its way; here that reads copies. An output of which DMA moves
+    a part, or to which it moves what lies in SBUF, perhaps along other partitions, is in DRAM alone.
     """
     read = {tensor for kernel in stage.kernels for tensor in kernel.sources()}
-    moved = {tensor for kernel in stage.kernels if kernel.by_dma for tensor in kernel.sources()}
-    kept = frozenset(stage.outputs) & read - moved
+    moves = [kernel for kernel in stage.kernels if kernel.by_dma]
+    moved = {tensor for kernel in moves for tensor in kernel.sources()}
+    written = {kernel.out for kernel in moves if not set(kernel.sources()) <= set(stage.inputs)}
+    kept = frozenset(stage.outputs) & read - moved - written
     if not kept:
         return stage, room
 

@@ -36,7 +36,7 @@ def compile(  # noqa: A001 - what users of the original call
     raises.
     """
     source, written = Path(model_dir), Path(compiled_dir)
-    if not (source / "saved_model.pb").exists():
+    if not os.path.isfile(source / "saved_model.pb"):
         raise ModelError(f"'{source}' is no folder of a SavedModel")
     if written.exists():
         raise ModelError(f"'{written}' exists: give the compiled SavedModel a folder of its own")

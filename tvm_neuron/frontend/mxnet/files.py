@@ -1,6 +1,7 @@
 """The two files of a model of MXNet: `NAME-symbol.json`, and `NAME-0000.params` of some epoch beside it."""
 
 import re
+from os.path import isfile  # which also knows that a name may be too long, unlike that of `Path`
 from pathlib import Path
 
 from tvm_neuron.errors import ModelError
@@ -41,7 +42,7 @@ def files_of(path: Path) -> tuple[Path, Path]:
 def _weights_of(symbol: Path) -> Path:
     stem = symbol.name.removesuffix(_SYMBOL)
     form = re.compile(re.escape(stem) + r"(-\d+)?\.params")
-    if not symbol.exists():
+    if not isfile(symbol):
         return symbol  # which reading says
     found = sorted(each for each in symbol.parent.iterdir() if form.fullmatch(each.name))
     if not found:

@@ -1,6 +1,7 @@
 """Files of TensorFlow: SavedModels, frozen graphs, and those of Keras 3."""
 
 from importlib import import_module
+from os.path import isfile  # which also knows that a name may be too long, unlike that of `Path`
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ _TOUCHES_FILES_OR_PYTHON = ("ReadFile", "WriteFile", "MatchingFiles", "PyFunc", 
 
 def is_tensorflow(path: Path) -> bool:
     """Whether it is a folder with a SavedModel, or has the name of a graph or of a model of Keras."""
-    return (path / _SAVED).exists() or path.suffix in (_GRAPH, *_KERAS)
+    return isfile(path / _SAVED) or path.suffix in (_GRAPH, *_KERAS)
 
 
 def read(path: Path) -> Any:
