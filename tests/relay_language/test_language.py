@@ -150,6 +150,7 @@ X = relay.var("x", shape=(3, 4))
             lambda: run_infer_type(relay.nn.dense(X, relay.var("w"))),
             "the weight has no type, and units does not say it",
         ),
+        (lambda: run_infer_type(relay.left_shift(X, X)), "left_shift.: its operands are float32; it takes integers"),
         (lambda: run_infer_type(relay.exp(relay.var("w"))), "'w' has no type, and nothing that uses it gives it one"),
         (lambda: run_infer_type(relay.layout_transform(X, "NC", "NH")), "can't go from layout NC to NH"),
         (lambda: run_infer_type(relay.layout_transform(X, "NC", "NC3c")), "can't be cut into the blocks of 3 of NC3c"),

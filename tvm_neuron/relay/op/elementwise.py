@@ -6,6 +6,7 @@ from typing import Any
 
 from tvm import relax
 
+from tvm_neuron.errors import ModelError
 from tvm_neuron.relay.op.declare import R, Tensor, operator
 
 
@@ -38,6 +39,16 @@ def number(value: float, like: Tensor) -> Any:
 def _of_floats(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A function that leaves whole numbers as they are."""
     return lambda data: function(data) if is_float(data) else data
+
+
+def _of_bits(name: str, function: Callable[..., Any], meaning: str) -> Callable[..., Any]:
+    def body(lhs: Tensor, rhs: Tensor) -> Tensor:
+        if is_float(lhs):
+            raise ModelError(f"its operands are {lhs.ty.dtype}; it takes integers or bool, so cast them first")
+        return function(lhs, rhs)
+
+    body.__name__, body.__doc__ = name, f"{meaning}, of tensors that are broadcast to each other; not of floats."
+    return operator(name)(body)
 
 
 def _logarithm(base: float) -> Callable[[Any], Any]:
@@ -96,12 +107,12 @@ power = _binary("power", R.power, "The power")
 mod = _binary("mod", _truncated_remainder, "The remainder with the sign of the dividend")
 floor_mod = _binary("floor_mod", R.floor_mod, "The remainder with the sign of the divisor")
 trunc_mod = _binary("trunc_mod", _truncated_remainder, "The remainder with the sign of the dividend")
-logical_and = _binary("logical_and", R.logical_and, "And")
-logical_or = _binary("logical_or", R.logical_or, "Or")
-logical_xor = _binary("logical_xor", R.logical_xor, "Either, not both")
-bitwise_and = _binary("bitwise_and", R.bitwise_and, "And, of each bit")
-bitwise_or = _binary("bitwise_or", R.bitwise_or, "Or, of each bit")
-bitwise_xor = _binary("bitwise_xor", R.bitwise_xor, "Either, not both, of each bit")
+logical_and = _of_bits("logical_and", R.logical_and, "And")
+logical_or = _of_bits("logical_or", R.logical_or, "Or")
+logical_xor = _of_bits("logical_xor", R.logical_xor, "Either, not both")
+bitwise_and = _of_bits("bitwise_and", R.bitwise_and, "And, of each bit")
+bitwise_or = _of_bits("bitwise_or", R.bitwise_or, "Or, of each bit")
+bitwise_xor = _of_bits("bitwise_xor", R.bitwise_xor, "Either, not both, of each bit")
 equal = _binary("equal", R.equal, "Whether they are equal")
 not_equal = _binary("not_equal", R.not_equal, "Whether they differ")
 less = _binary("less", R.less, "Whether the first is less")
@@ -110,8 +121,8 @@ greater = _binary("greater", R.greater, "Whether the first is greater")
 greater_equal = _binary("greater_equal", R.greater_equal, "Whether the first is no less")
 maximum = _binary("maximum", R.maximum, "The greater one")
 minimum = _binary("minimum", R.minimum, "The lesser one")
-right_shift = _binary("right_shift", R.right_shift, "The bits moved down")
-left_shift = _binary("left_shift", R.left_shift, "The bits moved up")
+right_shift = _of_bits("right_shift", R.right_shift, "The bits moved down")
+left_shift = _of_bits("left_shift", R.left_shift, "The bits moved up")
 
 
 @operator("clip")
