@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import ml_dtypes  # noqa: F401  bfloat16 as a name
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
@@ -9,6 +10,7 @@ from onnx import TensorProto, helper
 import tvm_neuron
 from tests.onnx_models import make_model, reference
 from tvm_neuron import BuildOptions, relay
+from tvm_neuron.runtime.tensors import as_numpy
 
 CASES: list[tuple[str, tuple[int, ...], tuple[tuple[int, ...], ...], dict[str, Any]]] = [
     ("ReduceMean", (1, 3000), (), {"keepdims": 0}),
@@ -51,3 +53,31 @@ def check(nodes: list[Any], x: np.ndarray, weights: dict[str, np.ndarray]) -> No
     actual = executor.get_output(0).numpy()
     assert actual.dtype == np.float16
     np.testing.assert_allclose(actual, wanted, rtol=2.0**-10)  # half a unit of the last place each
+
+
+def test_tanh_of_small_numbers() -> None:
+    check([helper.make_node("Tanh", ["x"], ["y"])], np.random.default_rng(0).standard_normal((34, 6)) / 1000, {})
+
+
+@pytest.mark.parametrize("op", ["Exp", "Sigmoid", "Tanh"])
+@pytest.mark.parametrize(
+    ("source", "target"), [("bfloat16", "bfloat16"), ("float32", "bfloat16"), ("bfloat16", "float32")]
+)
+def test_functions_between_casts(op: str, source: str, target: str) -> None:
+    types = {"bfloat16": TensorProto.BFLOAT16, "float32": TensorProto.FLOAT}
+    nodes = [
+        helper.make_node("Cast", ["x"], ["wide"], to=TensorProto.FLOAT), helper.make_node(op, ["wide"], ["made"]),
+        helper.make_node("Cast", ["made"], ["y"], to=types[target]),
+    ]  # fmt: skip
+    model = make_model(nodes, {"x": (2, 3, 20)}, ["y"], {}, dtype=types[source])
+    mod, params = relay.frontend.from_onnx(model)
+    library = relay.build(mod, params=params, options=BuildOptions(on_cpu=("*",)))
+    executor = relay.graph_executor.GraphModule(library["default"](tvm_neuron.device()))
+    x = np.random.default_rng(4).uniform(-3, 3, (2, 3, 20)).astype(np.dtype(source))
+    executor.run(x=x)
+    wide = x.astype(np.float64)
+    wanted = {"Exp": np.exp(wide), "Sigmoid": 1 / (1 + np.exp(-wide)), "Tanh": np.tanh(wide)}[op]
+    found = as_numpy(executor.get_output(0)).astype(np.float64)
+    np.testing.assert_allclose(
+        found, wanted, rtol=2.0**-7 if target == "bfloat16" else 1e-5
+    )  # a unit of the last place

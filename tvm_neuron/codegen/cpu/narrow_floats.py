@@ -11,6 +11,7 @@ _NARROW = ("float16", "bfloat16")
 _MISSING = (
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "sinh",
     "isfinite", "isinf", "isnan", "mod", "power",
+    "tanh",  # a quotient of sums with exp(2x), which have 3 digits: tanh(0.00016) was 0.00024
 )  # fmt: skip
 _SUMS = (
     "sum", "mean", "prod", "variance", "std", "cumsum", "cumprod", "matmul", "einsum", "nn.conv1d", "nn.conv2d",

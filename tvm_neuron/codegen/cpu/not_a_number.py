@@ -9,6 +9,8 @@ import tvm
 import tvm_ffi
 from tvm import ir, tirx
 
+from tvm_neuron.codegen.cpu.functions import has_bfloat16
+
 
 @tvm.transform.module_pass(opt_level=0, name="KeepNaN")
 def keep_nan(mod: tvm.IRModule, _context: tvm.transform.PassContext) -> tvm.IRModule:
@@ -16,19 +18,12 @@ def keep_nan(mod: tvm.IRModule, _context: tvm.transform.PassContext) -> tvm.IRMo
     found = mod.clone()
     for name, func in mod.functions_items():
         if isinstance(func, tirx.PrimFunc):
-            choose = partial(_unless, names_operands=not _has_bfloat16(func))
+            choose = partial(_unless, names_operands=not has_bfloat16(func))
             found[name] = tvm_ffi.structural_map(
                 func,
                 [(tirx.Max, partial(choose, operator.gt)), (tirx.Min, partial(choose, operator.lt))],
             )
     return found
-
-
-def _has_bfloat16(func: tirx.PrimFunc) -> bool:
-    """Whether it reads any: TVM's legalisation of bfloat16 does not look into variables."""
-    loads: list[ir.TensorLoad] = []
-    tvm_ffi.structural_walk(func, (ir.TensorLoad, loads.append))
-    return any(str(load.ty).startswith("bfloat") for load in loads)
 
 
 def _unless(is_second: Callable[[Any, Any], tirx.Expr], found: tirx.Max | tirx.Min, names_operands: bool) -> tirx.Expr:
