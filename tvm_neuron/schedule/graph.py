@@ -1,6 +1,6 @@
 """Block, Graph: a subgraph as loop nests over tensors, the one form from which everything is scheduled."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tvm_neuron.program import Origin
@@ -69,11 +69,11 @@ class Graph:
 
     def writers(self, tensor: Tensor) -> list[Block]:
         """The blocks that write the tensor, each its part."""
-        return sorted(self._writers.get(tensor, ()), key=self._order)
+        return self._in_order(self._writers.get(tensor, ()))
 
     def readers(self, tensor: Tensor) -> list[Block]:
         """The blocks that read the tensor."""
-        return sorted(self._readers.get(tensor, ()), key=self._order)
+        return self._in_order(self._readers.get(tensor, ()))
 
     def replace(self, block: Block, *others: Block) -> None:
         """Puts `others` (or nothing) in the place of a block."""
@@ -97,9 +97,15 @@ class Graph:
         for tensor in block.sources():
             self._readers.setdefault(tensor, {})[block] = None
 
-    def _order(self, block: Block) -> tuple[int, int]:
-        place = self._place_of[block]
-        return place, self._places[place].index(block)
+    def _in_order(self, blocks: Iterable[Block]) -> list[Block]:
+        """As the graph has them; thousands may be in one place, pieces of a gather, and are looked for once."""
+        found = list(blocks)
+        if len(found) < 2:
+            return found
+        order = {
+            other: at for place in {self._place_of[b] for b in found} for at, other in enumerate(self._places[place])
+        }
+        return sorted(found, key=lambda block: (self._place_of[block], order[block]))
 
 
 def linear_indices(indices: tuple[Expr, ...]) -> tuple[Linear, ...] | None:

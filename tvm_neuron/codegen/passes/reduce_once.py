@@ -25,10 +25,9 @@ def reduce_once(graph: Graph) -> None:
         if not known.keys().isdisjoint(block.sources()):
             now = block.with_expr(rewrite(block.expr, leaf))
             graph.replace(block, now)
-        is_ours = block.output.kind == "temp" and len(graph.writers(block.output)) == 1
         is_small = bool(now.sources()) and results.issuperset(now.sources())
-        if not is_ours or not (block.combine or is_small):
-            continue
+        if not (block.combine or is_small) or block.output.kind != "temp" or len(graph.writers(block.output)) != 1:
+            continue  # asked last, for a gather may be thousands of blocks
         here = first.setdefault(_meaning(now, stand_ins), block.output)
         results.add(here)
         if here is not block.output:
