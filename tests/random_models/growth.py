@@ -26,7 +26,7 @@ MOVES = {
     "ReverseSequence", "Relu", "Max", "Min", "Where", "MaxPool", "GlobalMaxPool", "Neg", "Abs", "Clip", "ReduceMax",
     "ReduceMin", "TopK", "ConstantOfShape", "OneHot", "Hardmax",
 }  # fmt: skip
-"""Operators that give elements of their operands: nothing to round."""
+"""Operators that give elements of their operands: nothing to round, but that their copy may be kept narrower."""
 _OVERFLOWS = {
     "Add", "Sub", "Mul", "Pow", "Sum", "MatMul", "Einsum", "CumSum", "ReduceSum", "ReduceProd", "ReduceL1",
     "ReduceSumSquare", "ReduceMean",
@@ -285,7 +285,10 @@ class Growth(Drawing):
             return Value(name, exact, None, is_constant)
         if samples is None:
             samples = np.broadcast_to(exact, (SAMPLES, *exact.shape))
-        if node.op_type not in MOVES:
+        if node.op_type in MOVES:
+            if exact.dtype == np.float32 and self.mode != "none" and not is_constant:
+                samples = moved(samples, exact, amplitude_of_given(exact, self.mode), self.rng)
+        else:
             by = amplitude(exact, self.mode, is_constant) + np.abs(exact).max() * _BY_REFERENCE.get(node.op_type, 0)
             if node.op_type == "Resize":  # its weights are rounded, too, and may cancel each other
                 by = np.broadcast_to(by.max(), by.shape)

@@ -65,6 +65,14 @@ def test_rounding_that_makes_numbers_equal_is_allowed() -> None:
     assert not samples[:, :-1].any()
 
 
+def test_a_copy_may_be_kept_narrower_than_its_operand() -> None:
+    """`-x + x` where the PE array reads the negated copy in bfloat16 and engines read x in float32: only rounding."""
+    g = Growth(np.random.default_rng(0), "float32", 18, "all")
+    x = g.input(np.linspace(0.1, 1, 40, dtype=np.float32))
+    with pytest.raises(UnfitError, match="ill-conditioned"):
+        g.add("Add", g.add("Neg", x), x)
+
+
 def test_a_bend_allows_what_both_sides_do() -> None:
     """Below nought the slope is 0.01, but rounding may lead above it."""
     g = Growth(np.random.default_rng(0), "float32", 18, "all")
