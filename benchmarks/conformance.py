@@ -28,11 +28,10 @@ import tvm_neuron
 from benchmarks import conformance_peer
 from benchmarks.backend_cases import difference, load, select
 from benchmarks.row import Bar, Kind, Row
-from tvm_neuron import frontend, relay
+from tvm_neuron import frontend, jobs, relay
 from tvm_neuron.errors import NeuronError
 from tvm_neuron.frontend.onnx.checks import NeedsShapeError
 from tvm_neuron.frontend.onnx.needs import NeedsValueError
-from tvm_neuron.sweep import engine
 
 MOST_SECONDS = 60
 LEAST_PASSED = Bar(1550, kind=Kind.LEAST)
@@ -58,9 +57,9 @@ def run_apart(cases: Sequence[TestCase], processes: int) -> Iterator[Outcome]:
 
     They are those of a sweep where its extra is installed.
     """
-    if engine.is_there():
-        for case, found in engine.results(_in_sweep, cases, processes=processes, jobs_a_process=_BATCH):
-            yield Outcome(case.name, "crashed", -1, found.reason) if isinstance(found, engine.Lost) else found
+    if jobs.is_there():
+        for case, found in jobs.results(_in_sweep, cases, processes=processes, jobs_a_process=_BATCH):
+            yield Outcome(case.name, "crashed", -1, found.reason) if isinstance(found, jobs.Lost) else found
         return
     for begin in range(0, len(cases), _BATCH):
         batch = cases[begin : begin + _BATCH]

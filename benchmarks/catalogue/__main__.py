@@ -19,7 +19,8 @@ from benchmarks.catalogue.export import EXPORTERS, FAILED, MODEL, export
 from benchmarks.catalogue.measure import Job, measure
 from benchmarks.catalogue.sources import entries
 from benchmarks.publish import replace_table
-from tvm_neuron.sweep import engine, lines
+from tvm_neuron import jobs
+from tvm_neuron.sweep import lines
 
 CHIPS = ("inf1", "inf2")
 ONNX_FOLDER = Path.home() / ".cache" / "tvm_neuron" / "catalogue"
@@ -52,17 +53,17 @@ def _measure(chosen: list[Entry], options: argparse.Namespace) -> None:
     for number, (entry, found) in enumerate(_found(chosen, options), 1):
         record: records.Record = {"name": entry.name, "family": entry.family, "chip": options.chip}
         record |= {"batch": options.batch, "commit": commit}
-        record |= {"outcome": "stopped", "message": found.reason} if isinstance(found, engine.Lost) else found
+        record |= {"outcome": "stopped", "message": found.reason} if isinstance(found, jobs.Lost) else found
         lines.append(options.json, record)
         print(f"{number}/{len(chosen)} {table.line(record)}", flush=True)
 
 
-def _found(chosen: list[Entry], options: argparse.Namespace) -> Iterator[tuple[Entry, records.Record | engine.Lost]]:
+def _found(chosen: list[Entry], options: argparse.Namespace) -> Iterator[tuple[Entry, records.Record | jobs.Lost]]:
     """One after the other, or, where the extra `sweep` is installed, in its processes."""
     are_there = all(_models(entry, options) for entry in chosen)
     task = partial(_record, options, [*_IMPORTS, *(() if are_there else ("torch", "benchmarks.catalogue.preloaded"))])
-    if engine.is_there():
-        return engine.results(task, chosen, processes=options.processes, address=options.address)
+    if jobs.is_there():
+        return jobs.results(task, chosen, processes=options.processes, address=options.address)
     return ((entry, task(entry)) for entry in chosen)
 
 

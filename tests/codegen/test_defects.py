@@ -17,7 +17,7 @@ import tvm_neuron
 from tests.onnx_models import make_model
 from tvm_neuron import relay
 from tvm_neuron.build import BuildOptions, placed
-from tvm_neuron.codegen import capability, choose, compile_stage, emit_stage, legalise, search, worth
+from tvm_neuron.codegen import capability, choose, compile_stage, emit_stage, function, legalise, worth
 from tvm_neuron.codegen.share import multiplications, subgraphs
 from tvm_neuron.errors import DefectWarning, InternalError, OptionError, PlacementError, PlacementWarning, ProgramError
 from tvm_neuron.relay import graph_executor
@@ -209,14 +209,14 @@ def test_a_trial_that_fails(model: onnx.ModelProto, monkeypatch: pytest.MonkeyPa
 
 @shown
 def test_a_tuning_that_fails_is_left_out(model: onnx.ModelProto, monkeypatch: pytest.MonkeyPatch) -> None:
-    total, times = search.total_ps, []
+    total, times = function.total_ps, []
 
     def broken(pipeline: Any) -> int:
         times.append(1)
         assert len(times) != 2, "no clock"
         return total(pipeline)
 
-    monkeypatch.setattr(search, "total_ps", broken)
+    monkeypatch.setattr(function, "total_ps", broken)
     with pytest.warns(DefectWarning, match="not taken for neuron_0: .* = .*: defect of the compiler, NCC512"):
         library = build(model, optlevel=3)
     assert not tvm_neuron.report(library).placed("cpu")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tvm_neuron import BuildOptions, sweep
+from tvm_neuron import BuildOptions, jobs, sweep
 from tvm_neuron.errors import DeviceError, ModelError, NeuronError, OptionError
 from tvm_neuron.hw import Device, load_device
-from tvm_neuron.sweep import engine, lines
+from tvm_neuron.sweep import lines
 from tvm_neuron.sweep.area import area_mm2
 from tvm_neuron.sweep.choices import OPTIONS, Value, parse, points
 
@@ -115,6 +115,6 @@ def test_lines_outlive_a_writer_that_was_killed(tmp_path: Path) -> None:
 def test_without_the_extra_one_sentence_says_what_to_install(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(OptionError, match=r"^a sweep needs the package ray: pip install 'tvm-neuron\[sweep\]'$"):
-        next(engine.results(str, [1]))
+        next(jobs.results(str, [1]))
     with pytest.raises(OptionError, match=r"^a sweep needs the package \w+: pip install 'tvm-neuron\[sweep\]'$"):
         sweep.run([model])

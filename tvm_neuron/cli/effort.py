@@ -21,8 +21,19 @@ def add_arguments(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--time-budget", type=float, metavar="SECONDS", help="try nothing more when so many seconds have passed"
     )
+    parser.add_argument(
+        "--processes",
+        type=int,
+        metavar="N",
+        help="make the programs of -O3 in so many processes of Ray at once; 1: in this one. Without it in one for each "
+        "core, where Ray is installed and a program takes long",
+    )
 
 
 def as_build_options(options: argparse.Namespace) -> dict[str, Any]:
     """The arguments as fields of BuildOptions."""
-    return {"optlevel": options.optlevel, "time_budget_seconds": options.time_budget}
+    return {
+        "optlevel": options.optlevel,
+        "time_budget_seconds": options.time_budget,
+        "processes": options.processes,
+    }

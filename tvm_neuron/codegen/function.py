@@ -5,6 +5,7 @@ from functools import cache, partial
 
 from tvm import relax
 
+from tvm_neuron.codegen.at_once import in_processes
 from tvm_neuron.codegen.by_hand import compile_by_hand, is_by_hand
 from tvm_neuron.codegen.capability import verdict
 from tvm_neuron.codegen.compile_stage import compile_stage
@@ -17,7 +18,7 @@ from tvm_neuron.codegen.legalise import legalise
 from tvm_neuron.codegen.options import LEVELS, BuildOptions
 from tvm_neuron.codegen.pipeline.cut import cut
 from tvm_neuron.codegen.precision import Precisions
-from tvm_neuron.codegen.search import Make, fitting, quickest, total_ps
+from tvm_neuron.codegen.search import Found, fitting, quickest, total_ps
 from tvm_neuron.codegen.simplify import kernels_by_layout
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.work import asked_macs
@@ -45,25 +46,23 @@ def compile_function(func: relax.Function, name: str, device: Device, options: B
         ProgramError: the compiler made a program that breaks a rule or races with itself (a defect of ours).
     """
 
-    def make(options: BuildOptions) -> Pipeline:
-        return compile_pipeline(legalise(func), name, device, options)
-
     if is_by_hand(func):
         again = partial(compile_function, device=device, options=replace(options, on_stage=lambda _stage: None))
         return b"".join(pipeline_pieces(compile_by_hand(func, name, options, again)))
-    is_searched = options.optlevel == max(LEVELS)
-    pipeline = _searched(make, func, name, device, options) if is_searched else make(options)
-    return b"".join(pipeline_pieces(pipeline))
-
-
-def _searched(make: Make, func: relax.Function, name: str, device: Device, options: BuildOptions) -> Pipeline:
-    """The quickest program, by the tuning that an earlier search found where one is known."""
-    known = recall(func, device, options)
-    if known is not None:
-        return make(replace(options, tuning=known))
-    found, tuning = quickest(make, name, options)
+    known = recall(func, device, options) if options.optlevel == max(LEVELS) else options.tuning
+    if known is not None:  # there is nothing to search, or an earlier search found it
+        pipeline = compile_pipeline(legalise(func), name, device, replace(options, tuning=known))
+        return b"".join(pipeline_pieces(pipeline))
+    task = partial(_found, name, device)
+    elsewhere = partial(in_processes, task, lambda: legalise(func))
+    found, tuning = quickest(lambda options: task(legalise(func), options), name, options, elsewhere)
     remember(func, device, options, tuning)
-    return found
+    return found.neff
+
+
+def _found(name: str, device: Device, graph: Graph, options: BuildOptions) -> Found:
+    pipeline = compile_pipeline(graph, name, device, options)
+    return Found(b"".join(pipeline_pieces(pipeline)), total_ps(pipeline))
 
 
 def compile_pipeline(graph: Graph, name: str, device: Device, options: BuildOptions) -> Pipeline:

@@ -51,7 +51,9 @@ class BuildOptions:
     that run in tiles have one order by rule; from 2 on a few others are tried. 3 searches: each subgraph is
     compiled with several tunings and all orders, and the program that is quickest by the cost model is taken; a build
     takes several times as long. `time_budget_seconds` ends all kinds of trials when it is used up, counted from the
-    start of the build; what a build can't do without is always done. `tuning` is where a search starts.
+    start of the build; what a build can't do without is always done. `tuning` is where a search starts. The
+    programs of a search are made in so many `processes` of Ray at once, the same ones in any number; without a number,
+    in one for each core where the extra `sweep` is installed and a program takes ten seconds, else here in turn.
 
     >>> from tvm_neuron import BuildOptions
     >>> BuildOptions(optlevel=7)
@@ -59,7 +61,7 @@ class BuildOptions:
     tvm_neuron.errors.OptionError: optlevel is 7; take one of 1, 2, 3
 
     Raises:
-        OptionError: there is no such precision, level or number of cores, or the time is not positive.
+        OptionError: there is no such precision, level or number of cores or processes, or the time is not positive.
     """
 
     device: str = "neuron/inf1"
@@ -78,6 +80,7 @@ class BuildOptions:
     optlevel: int = 2
     time_budget_seconds: float | None = None
     tuning: Tuning = USUAL
+    processes: int | None = None
     on_stage: Callable[[str], None] = _ignore
     on_defect: Callable[[InternalError], str] = write_bundle
     ends_at: float = inf  # of time.monotonic(); see `begun`
@@ -131,8 +134,10 @@ class BuildOptions:
             raise OptionError(f"optlevel is {self.optlevel}; take one of {', '.join(map(str, LEVELS))}")
         if self.time_budget_seconds is not None and not self.time_budget_seconds > 0:
             raise OptionError(f"time_budget_seconds is {self.time_budget_seconds}; it must be more than 0")
-        if self.pipeline_cores < 1:
-            raise OptionError(f"pipeline_cores is {self.pipeline_cores}; it must be at least 1")
+        for name in ("pipeline_cores", "processes"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise OptionError(f"{name} is {value}; it must be at least 1")
 
 
 _current: ContextVar[BuildOptions | None] = ContextVar("tvm_neuron_build_options", default=None)

@@ -26,7 +26,9 @@ _TYPES: dict[Any, tuple[type, ...]] = {
 }  # fmt: skip
 _NAMES = {str: "text", bool: "true or false", int: "a whole number", float: "a number", NoneType: "none"}
 OPTIONS = {
-    each.name: _TYPES[each.type] for each in fields(BuildOptions) if each.type in _TYPES and each.name != "device"
+    each.name: _TYPES[each.type]
+    for each in fields(BuildOptions)
+    if each.type in _TYPES and each.name in BuildOptions().to_dict().keys() - {"device"}
 }
 """The fields of BuildOptions that can be varied, and what their values may be."""
 _ALL: dict[str, Sequence[Value]] = {

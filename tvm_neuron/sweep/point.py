@@ -66,7 +66,7 @@ def _measured(point: Point) -> tuple[Row, list[str]]:
         given = point.inputs
         shapes = (given.shapes or {}) | dict(_shapes(model.graph, given, point.batch))
         mod, params = relay.frontend.from_onnx(point.model, shapes, given.dtypes or "float32", values=given.values)
-        options = replace(point.options, device=str(device), on_defect=on_defect)
+        options = replace(point.options, device=str(device), on_defect=on_defect, processes=1)  # points fill the cores
         report = report_of(relay.build(mod, params=params, options=options))
     first = next(iter(_sizes(model.graph, given).values()), [])
     rows = point.batch or (first[0] if first else 1)

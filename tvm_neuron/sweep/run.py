@@ -10,9 +10,9 @@ from tvm_neuron import neff
 from tvm_neuron.bundle import IoConfig
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.errors import NeffError, from_extra
+from tvm_neuron.jobs import Lost, results
 from tvm_neuron.sweep import lines
 from tvm_neuron.sweep.choices import Point, Value, points
-from tvm_neuron.sweep.engine import Lost, results
 from tvm_neuron.sweep.point import LOST, Row, about, measure
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tvm_neuron.errors import OptionError
-from tvm_neuron.sweep.engine import RETRIES, Lost, results
+from tvm_neuron.jobs import RETRIES, Lost, results
 
 pytestmark = pytest.mark.sweep
 VICTIM, DOOMED = -1, -2

@@ -35,25 +35,23 @@ def is_there() -> bool:
 
 
 def results(
-    task: Callable[[Job], Result], jobs: Sequence[Job], *, processes: int | None = None, address: str = "",
-    jobs_a_process: int = 0,
+    task: Callable[..., Result], jobs: Sequence[Job], given: Sequence[Any] = (), *, processes: int | None = None,
+    address: str = "", jobs_a_process: int = 0,
 ) -> Iterator[tuple[Job, Result | Lost]]:  # fmt: skip
-    """Each job with what `task` makes of it, in the order in which they end.
+    """Each job with what `task` makes of it, and of what is `given` to all, in the order in which they end.
 
-    `task` is called in `processes` processes at once (one for each core of this machine), or on the cluster at
-    `address`, whose nodes have to have this package and the jobs' files; each process is left after `jobs_a_process`
-    jobs (0: never). A Ray that this process uses already is used.
+    `task` is called in processes as `connected` has them; each is left after `jobs_a_process` jobs (0: never). What is
+    given may be large: it is sent once, and arrays in it can't be written to.
 
     Raises:
         OptionError: Ray is not installed, or there is no such cluster.
     """
-    with from_extra("sweep", "a sweep"):
-        import ray
     if not jobs:
         return
-    with _connected(ray, processes, address):
-        remote = ray.remote(max_retries=RETRIES, max_calls=jobs_a_process)(lambda job: task(job))  # of functions only
-        waiting = {remote.remote(job): job for job in jobs}
+    with connected(processes, address) as ray:
+        called = ray.remote(max_retries=RETRIES, max_calls=jobs_a_process)(lambda *all_: task(*all_))  # functions only
+        sent = [ray.put(each) for each in given]
+        waiting = {called.remote(job, *sent): job for job in jobs}
         while waiting:
             (ended, *_), _ = ray.wait(list(waiting), num_returns=1)
             yield waiting.pop(ended), _result(ray, ended)
@@ -68,9 +66,19 @@ def _result(ray: ModuleType, reference: Any) -> Any:
 
 
 @contextmanager
-def _connected(ray: ModuleType, processes: int | None, address: str) -> Iterator[None]:
+def connected(processes: int | None = None, address: str = "") -> Iterator[ModuleType]:
+    """Ray, with `processes` processes on this machine (one for each core), which end with the `with` block.
+
+    Or that of the cluster at `address`, whose nodes have to have this package and the files that jobs read. A Ray that
+    this process uses already is used.
+
+    Raises:
+        OptionError: Ray is not installed, or there is no such cluster.
+    """
+    with from_extra("sweep", "what runs in several processes"):
+        import ray
     if ray.is_initialized() and not address:
-        yield
+        yield ray
         return
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
@@ -88,7 +96,7 @@ def _connected(ray: ModuleType, processes: int | None, address: str) -> Iterator
             include_dashboard=False, _system_config={"task_oom_retries": RETRIES}, **quiet,
         )  # fmt: skip
     try:
-        yield
+        yield ray
     finally:
         ray.shutdown()
 
