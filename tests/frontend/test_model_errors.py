@@ -9,6 +9,7 @@ import pytest
 from google.protobuf.message import DecodeError
 from onnx import TensorProto, helper
 
+import tvm_neuron
 from tests.onnx_models import make_model
 from tvm_neuron import relay
 from tvm_neuron.errors import ModelError
@@ -24,6 +25,12 @@ def relu(shape: list[int | str], **kwargs) -> onnx.ModelProto:
 def test_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"none\.onnx: no such file"):
         from_onnx(tmp_path / "none.onnx")
+
+
+@pytest.mark.parametrize("name", ["none.pt2", "none.pt", "none.keras", "none.pb", "none.tflite", "none.mlir"])
+def test_no_such_file_of_a_framework_whether_it_is_installed_or_not(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ModelError, match=rf"{name}' can't be read: No such file or directory"):
+        tvm_neuron.compile(tmp_path / name)
 
 
 @pytest.mark.parametrize("data", [b"", b"plain text, not a model", bytes(range(256))])

@@ -5,7 +5,7 @@ from os.path import isfile  # which also knows that a name may be too long, unli
 from pathlib import Path
 from typing import Any
 
-from tvm_neuron.errors import ModelError
+from tvm_neuron.errors import ModelError, OptionError
 from tvm_neuron.frontend.cause import cause
 from tvm_neuron.frontend.tensorflow.need import need_tensorflow
 
@@ -26,10 +26,11 @@ def read(path: Path) -> Any:
         OptionError: TensorFlow is not installed.
         ModelError: there is none, or reading it could run what it says.
     """
-    tensorflow = need_tensorflow()
     if path.name == _SAVED:
         path = path.parent
     try:
+        path.stat()  # a file that is not there is said before a package that is not
+        tensorflow = need_tensorflow()
         if path.suffix == ".h5":
             raise ModelError(
                 f"'{path}' is of HDF5, which Keras can't read without running what it may hold: load it where you "
@@ -43,7 +44,7 @@ def read(path: Path) -> Any:
         graph = tensorflow.compat.v1.GraphDef()
         graph.ParseFromString(path.read_bytes())
         return graph
-    except ModelError:
+    except (ModelError, OptionError):
         raise
     except OSError as error:
         raise ModelError(f"'{path}' can't be read: {error.strerror or cause(error)}") from error

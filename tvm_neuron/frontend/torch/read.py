@@ -16,8 +16,8 @@ def read(path: Path) -> Any:
 
     Raises:
         ModelError: there is none, or it holds a pickle of a module, or weights alone.
+        OptionError: torch is not installed.
     """
-    torch = need_torch()
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
@@ -26,9 +26,9 @@ def read(path: Path) -> Any:
     except zipfile.BadZipFile:
         names = []
     if any(name.endswith("constants.pkl") for name in names):
-        return _read(path, torch.jit.load)
+        return _read(path, need_torch().jit.load)
     if path.suffix == ".pt2":
-        return _read(path, torch.export.load)
+        return _read(path, need_torch().export.load)
     raise ModelError(
         f"'{path}' holds a pickle: weights alone, or a module whose code would run when it is read. Write the program: "
         "torch.export.save(torch.export.export(model, example_inputs), 'model.pt2'), or a script by torch.jit.save"
