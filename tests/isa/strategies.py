@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tvm_neuron.isa import QUEUES, Affine, DramTile, Instruction, Tile, Wait, affine
 from tvm_neuron.isa.dtypes import CODES
-from tvm_neuron.isa.operand import EnumKind, FirstKind, Kind, ScalarKind, TileKind, UintKind
+from tvm_neuron.isa.operand import EnumKind, FirstKind, IntsKind, Kind, ScalarKind, TileKind, UintKind
 
 _DEPTHS = st.integers(0, 15)
 _DIMS = st.lists(st.tuples(st.integers(0, 9999), st.integers(1, 9999)), max_size=5).map(tuple)
@@ -48,6 +48,8 @@ def operands(kind: Kind) -> st.SearchStrategy[Any]:
             return st.sampled_from(names)
         case UintKind(low=low, high=high):
             return st.integers(low, high)
+        case IntsKind(most=most):
+            return st.lists(st.integers(-(2**31), 2**31), max_size=most).map(tuple)
         case FirstKind():
             return st.none() | st.lists(_DEPTHS, max_size=5, unique=True).map(lambda found: tuple(sorted(found)))
     raise TypeError(f"no strategy for {kind}")

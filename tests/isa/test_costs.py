@@ -16,16 +16,25 @@ from tvm_neuron.isa import (
     Activation,
     ActivationReduce,
     ActTensorScalar,
+    AffineSelect,
     BnAggr,
     BnStats,
     DmaCopy,
     DmaGather,
+    FindIndex8,
     Instruction,
+    Iota,
+    LocalGather,
+    MatchReplace8,
     Matmul,
+    Max8,
     Memset,
+    RangeSelect,
     Reciprocal,
     ScalarTensorTensor,
     Select,
+    SelectReduce,
+    StreamShuffle,
     TensorCopy,
     TensorReduce,
     TensorScalar,
@@ -124,6 +133,25 @@ ROWS: dict[str, list[tuple[Instruction, int]]] = {
         (BnStats(sbuf(128, 6, dtype=_F), sbuf(128, n)), max(64, n)) for n in (3, 500)],
     "bn_aggr: max(64, 13N/3)": [
         (BnAggr(sbuf(128, 2, dtype=_F), sbuf(128, n, dtype=_F)), max(64, 13 * n // 3)) for n in (6, 48)],
+    "max8, find_index8: N": [
+        (Max8(sbuf(128, 8), sbuf(128, n)), n) for n in (8, 500)]
+        + [(FindIndex8(integers(128, 8), sbuf(128, n), sbuf(128, 8)), n) for n in (8, 500)],
+    "match_replace8, printed as min(64, N), which no other instruction has: max(64, N)": [
+        (MatchReplace8(sbuf(128, n), integers(128, 8), sbuf(128, n), sbuf(128, 8), 0.0), max(64, n)) for n in (8, 500)],
+    "iota, affine_select: 150 + N": [
+        (Iota(integers(128, n), (0, 1, 1)), 150 + n) for n in (8, 500)]
+        + [(AffineSelect(sbuf(128, n), sbuf(128, n), 0.0, (0, 1, 1), "is_ge"), 150 + n) for n in (8, 500)],
+    "local_gather: 150 + n * e / C, C = ((28 + 4e) / 4e) / min(4 / bytes, e)": [
+        (LocalGather(sbuf(128, 512), sbuf(128, 64), integers(128, 32), 1), 150 + 512 // 8),
+        (LocalGather(sbuf(128, 512, dtype=_F), sbuf(128, 64, dtype=_F), integers(128, 32), 1), 150 + 512 // 8),
+        (LocalGather(sbuf(128, 512, 2), sbuf(128, 64), integers(128, 32), 2), 150 - (-512 * 2 * 4 // 9))],
+    "stream_shuffle, range_select: max(64, N)": [
+        (StreamShuffle(sbuf(128, n), sbuf(128, n), (0,) * 32), max(64, n)) for n in (8, 500)]
+        + [(RangeSelect(sbuf(128, n), column(), sbuf(128, n), 0.0, 1.0, 0.0, 0.0, "is_ge", "is_lt"), max(64, n))
+           for n in (8, 500)],
+    "select_reduce, unpublished: as select, and 64 as other reductions": [
+        (SelectReduce(sbuf(128, n), column(), sbuf(128, n), source(128, n), 0.0), max(64, times * n) + 64)
+        for n in (8, 500) for source, times in ((psum, 1), (sbuf, 2))],
     "a step of 16 bytes or more halves the bandwidth": [
         (TensorCopy(sbuf(128, 500), Tile("sbuf", "bfloat16", affine(0), 128, affine(0), ((step, 500),))), cycles)
         for step, cycles in ((1, 500), (7, 500), (8, 1000), (100, 1000))],
@@ -141,10 +169,6 @@ ROWS: dict[str, list[tuple[Instruction, int]]] = {
 # Published, but of instructions that this ISA doesn't have: who adds one moves its row up.
 ABSENT = {
     "nc_transpose 32x32 (Vector): max(64, N)",
-    "max8: N",
-    "find_index8: N",
-    "iota: 150 + N",
-    "affine_select: 150 + N",
 }
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tvm_neuron.codegen.emit.emitter import WEIGHTS_QUEUE
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import QUEUES, Instruction, Wait, affine
+from tvm_neuron.isa.engines import of_dma
 from tvm_neuron.program import Loop, Node, Program
 from tvm_neuron.program.dynamic import Dynamic, expand
 from tvm_neuron.sim.clock import Clock, run_clock
@@ -26,7 +27,7 @@ _ROUNDS = 2  # what others no longer wait for changes the times
 _LEAST_GAIN = 1000  # 1 / this of a run, which engines wait for others than weights
 _WEIGHTS = QUEUES.index(f"dma{WEIGHTS_QUEUE}")
 _PE = QUEUES.index("pe")
-_OTHERS = [n for n, queue in enumerate(QUEUES) if queue.startswith("dma") and n != _WEIGHTS]
+_OTHERS = [n for n, queue in enumerate(QUEUES) if of_dma(queue) and n != _WEIGHTS]
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def hold_back(program: Program, device: Device) -> tuple[Program, int]:
 
 def _waited_ps(run: _Run) -> int:
     """How long engines stand still for transfers other than weights, if there are weights."""
-    engines = [n for n, queue in enumerate(QUEUES) if not queue.startswith("dma")]
+    engines = [n for n, queue in enumerate(QUEUES) if not of_dma(queue)]
     has_weights = bool((run.dynamic.queue == _WEIGHTS).any())
     return has_weights * sum(run.clock.stalls[engine][other] for engine in engines for other in _OTHERS)
 

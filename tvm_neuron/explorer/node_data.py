@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from tvm_neuron.errors import InputError, from_extra
 from tvm_neuron.explorer.opened import Opened, open_file
 from tvm_neuron.explorer.operators import shown
+from tvm_neuron.isa.engines import COMPUTE
 
 if TYPE_CHECKING:
     from model_explorer.node_data_builder import GraphNodeData
 
-_COLORS = {"pe": "#0072B2", "act": "#E69F00", "pool": "#009E73", "dma": "#999999"}
+_COLORS = dict(zip(COMPUTE, ("#0072B2", "#E69F00", "#009E73", "#CC79A7"), strict=False)) | {"dma": "#999999"}
 _ERRORS = {"error entering %": "alone", "error up to here %": "grown"}
 
 

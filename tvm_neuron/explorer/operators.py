@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_neuron.explorer.opened import Step
-from tvm_neuron.isa import QUEUES
+from tvm_neuron.isa.engines import BY_QUEUE, QUEUES
 from tvm_neuron.profile.attribution import wall_ps_by_origin
 from tvm_neuron.profile.page.facts import Operator, operators
 from tvm_neuron.profile.recording import Recording
@@ -57,7 +57,7 @@ def _busy_us(one: Recording, origin: int) -> dict[str, float]:
     for code, queue in enumerate(QUEUES):
         rows = mine & (one.dynamic.queue == code)
         if rows.any():
-            name = "dma" if queue.startswith("dma") else queue
+            name = BY_QUEUE[queue].name
             taken = int((one.clock.end[rows] - one.clock.start[rows]).sum())
             found[name] = found.get(name, 0.0) + taken / 1e6
     return found

@@ -17,11 +17,13 @@ class Device:
     """
 
     name: str
+    core_generation: int  # of NeuronCores
     pe_rows: int
     pe_columns: int
     pe_clock_hz: int
     act_clock_hz: int
     pool_clock_hz: int
+    gpsimd_clock_hz: int  # 0: it has no such engine
     fp32_matmul_passes: int  # 0: the array takes no fp32
     moving_max_elems: int
     matmul_min_cycles: int
@@ -30,12 +32,14 @@ class Device:
     reciprocal_cycles: int  # of POOL, for an element
     narrow_rate: int  # 16-bit elements of SBUF side by side that a lane of POOL copies or scales in a cycle
     instruction_latency_cycles: int
+    gpsimd_start_cycles: int  # before an instruction there begins
     strided_penalty_bytes: int  # a free-axis step of this many bytes or more halves the bandwidth
     partitions: int
     sbuf_bytes_per_partition: int
     psum_bytes_per_partition: int
     psum_banks: int
     psum_accesses: int  # of ACT's and POOL's to PSUM at a time
+    sbuf_accesses: int  # of POOL's and GpSimd's to SBUF at a time
     dram_bytes: int
     dram_bytes_per_second: int
     dma_engines: int
@@ -57,7 +61,7 @@ class Device:
             value = getattr(self, name)
             if name not in self.sources:
                 raise DeviceError(f"device '{self.name}': {name} has no source; say where the number is from")
-            smallest = 0 if name in ("fp32_matmul_passes", "dma_indirect_ns") else 1
+            smallest = 0 if name in ("fp32_matmul_passes", "dma_indirect_ns", "gpsimd_clock_hz") else 1
             if type(value) is not int or not smallest <= value <= LARGEST:
                 raise DeviceError(
                     f"device '{self.name}': {name} is {value!r}; it must be a whole number from {smallest} to {LARGEST}"

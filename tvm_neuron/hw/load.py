@@ -12,11 +12,15 @@ from tvm_neuron.hw.device import Device
 _FOLDER = Path(__file__).parent / "chips"
 # What descriptions of chips, those in NEFFs too, did not have from the start: the chip lacks it or is as others.
 _LATER: dict[str, Any] = {
+    "core_generation": {"value": 2, "source": "not described: NeuronCore-v2"},
     "dma_indirect_ns": {"value": 0, "source": "not described: no computed addresses"},
+    "gpsimd_clock_hz": {"value": 0, "source": "not described: no GpSimd engine"},
+    "gpsimd_start_cycles": {"value": 150, "source": "not described: as NeuronCore-v2"},
     "host_request_ns": {"value": 450_000, "source": "not described: as inf2"},
     "narrow_rate": {"value": 1, "source": "not described: as NeuronCore-v2"},
     "psum_accesses": {"value": 1, "source": "not described: as NeuronCore-v2"},
     "reciprocal_cycles": {"value": 2, "source": "not described: as the chips that are"},
+    "sbuf_accesses": {"value": 1, "source": "not described: as NeuronCore-v2"},
 }
 CHIPS = ("inf1", "inf2", "trn1", "trn2")
 

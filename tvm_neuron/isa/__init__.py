@@ -5,7 +5,9 @@ from tvm_neuron.isa.affine import Affine, affine
 from tvm_neuron.isa.bits import TensorScalarBits, TensorTensorBits
 from tvm_neuron.isa.cost import Cost
 from tvm_neuron.isa.dma import DmaCopy, DmaGather
-from tvm_neuron.isa.instruction import QUEUES, Instruction, Wait
+from tvm_neuron.isa.engines import QUEUES
+from tvm_neuron.isa.gpsimd import AffineSelect, Iota, LocalGather
+from tvm_neuron.isa.instruction import Instruction, Wait
 from tvm_neuron.isa.pe import Matmul, Transpose
 from tvm_neuron.isa.pool import (
     Memset,
@@ -18,7 +20,9 @@ from tvm_neuron.isa.pool import (
     TensorScalarReduce,
     TensorTensor,
 )
+from tvm_neuron.isa.ranges import RangeSelect, SelectReduce, StreamShuffle
 from tvm_neuron.isa.scan import TensorTensorScan
+from tvm_neuron.isa.search import FindIndex8, MatchReplace8, Max8
 from tvm_neuron.isa.statistics import BnAggr, BnStats
 from tvm_neuron.isa.tile import DramTile, Tile
 
@@ -42,6 +46,15 @@ ISA: tuple[type[Instruction], ...] = (
     Select,
     TensorTensorBits,
     TensorScalarBits,
+    SelectReduce,
+    RangeSelect,
+    StreamShuffle,
+    Max8,
+    FindIndex8,
+    MatchReplace8,
+    Iota,
+    AffineSelect,
+    LocalGather,
     DmaCopy,
     DmaGather,
 )
@@ -59,18 +72,27 @@ __all__ = [
     "Activation",
     "ActivationReduce",
     "Affine",
+    "AffineSelect",
     "BnAggr",
     "BnStats",
     "Cost",
     "DmaCopy",
     "DmaGather",
     "DramTile",
+    "FindIndex8",
     "Instruction",
+    "Iota",
+    "LocalGather",
+    "MatchReplace8",
     "Matmul",
+    "Max8",
     "Memset",
+    "RangeSelect",
     "Reciprocal",
     "ScalarTensorTensor",
     "Select",
+    "SelectReduce",
+    "StreamShuffle",
     "TensorCopy",
     "TensorReduce",
     "TensorScalar",

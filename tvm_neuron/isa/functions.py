@@ -14,6 +14,15 @@ def _truth(test: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Ar
     return lambda a, b: test(a, b).astype(np.float32)
 
 
+TESTS: dict[str, Callable[..., Array]] = {
+    "is_equal": np.equal,
+    "not_equal": np.not_equal,
+    "is_gt": np.greater,
+    "is_ge": np.greater_equal,
+    "is_lt": np.less,
+    "is_le": np.less_equal,
+}
+COMPARISONS = tuple(TESTS)
 ALU: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "subtract": np.subtract,
@@ -23,12 +32,7 @@ ALU: dict[str, Callable[..., Array]] = {
     "min": np.minimum,
     "pow": np.power,
     "mod": np.mod,
-    "is_equal": _truth(np.equal),
-    "not_equal": _truth(np.not_equal),
-    "is_gt": _truth(np.greater),
-    "is_ge": _truth(np.greater_equal),
-    "is_lt": _truth(np.less),
-    "is_le": _truth(np.less_equal),
+    **{name: _truth(test) for name, test in TESTS.items()},
 }
 ALU_NAMES = tuple(ALU)
 

@@ -14,11 +14,11 @@ from tvm_neuron.isa.affine import Affine
 from tvm_neuron.isa.codec import Reader, Writer
 from tvm_neuron.isa.cost import Cost
 from tvm_neuron.isa.dtypes import size_bytes
+from tvm_neuron.isa.engines import BY_NAME, QUEUES
 from tvm_neuron.isa.operand import Kind, ScalarKind, TileKind, read_affine, reads, scalar, updates, write_affine, writes
 from tvm_neuron.isa.tile import DramTile, Tile
 
 Array = NDArray[Any]
-QUEUES = ("pe", "act", "pool", "dma0", "dma1", "dma2", "dma3", "dma4", "dma5", "dma6", "dma7")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Wait:
 class Instruction:
     """One instruction. Every subclass is a frozen dataclass of its operands.
 
-    Class keywords: `opcode` (byte), `engine` ("pe", "act", "pool" or "dma"), `mnemonic`.
+    Class keywords: `opcode` (byte), `engine` (one of `ENGINES`), `mnemonic`.
     On completion an instruction adds one to the counter of its queue; `waits` hold its start.
     """
 
@@ -50,7 +50,7 @@ class Instruction:
     def __init_subclass__(cls, *, opcode: int, engine: str, mnemonic: str) -> None:
         if not cls.__doc__ or "compute" not in cls.__dict__ or "cost" not in cls.__dict__:
             raise TypeError(f"{cls.__name__} must have a docstring, compute and cost of its own")
-        cls.opcode, cls.engine, cls.mnemonic = opcode, engine, mnemonic
+        cls.opcode, cls.engine, cls.mnemonic = opcode, BY_NAME[engine].name, mnemonic
         cls.__annotations__ = {**cls.__annotations__, "origin": int, "waits": tuple[Wait, ...]}
         cls.origin, cls.waits = 0, ()
         dataclass(frozen=True)(cls)

@@ -180,6 +180,30 @@ class UintKind(Kind):
 
 
 @dataclass(frozen=True)
+class IntsKind(Kind):
+    """A list of whole numbers, at most `most` of them."""
+
+    most: int = 1
+
+    def write(self, out: Writer, value: tuple[int, ...]) -> None:
+        out.uint(len(value))
+        for number in value:
+            out.sint(number)
+
+    def read(self, data: Reader) -> tuple[int, ...]:
+        return tuple(data.sint() for _ in range(data.count(self.most, "numbers")))
+
+    def parse(self, text: str) -> tuple[int, ...]:
+        return tuple(int(part) for part in text.split(",") if part)
+
+    def print(self, value: tuple[int, ...]) -> str:
+        return ",".join(map(str, value))
+
+    def describe(self) -> str:
+        return f"at most {self.most} whole numbers"
+
+
+@dataclass(frozen=True)
 class FirstKind(Kind):
     """`never`, or the depths of the loops in whose first iteration it holds (`always` for none: unconditionally)."""
 
@@ -241,6 +265,11 @@ def choice(names: tuple[str, ...]) -> Any:
 def uint(low: int, high: int) -> Any:
     """A whole number in [low, high]."""
     return _operand(UintKind(low=low, high=high))
+
+
+def ints(most: int) -> Any:
+    """A list of whole numbers, at most `most` of them."""
+    return _operand(IntsKind(most=most))
 
 
 def first() -> Any:

@@ -12,7 +12,7 @@ from tvm_neuron.codegen.sync import synchronise
 from tvm_neuron.isa import DramTile, Instruction, Tile
 from tvm_neuron.isa.dtypes import DTYPES, size_bytes
 from tvm_neuron.nki.emission import Place, Record
-from tvm_neuron.nki.fit import Fitted, fit
+from tvm_neuron.nki.fit import FILLED, Fitted, fit
 from tvm_neuron.nki.overwritten import check_overwritten
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.trace import Trace
@@ -39,10 +39,15 @@ def assemble(trace: Trace, outputs: set[int]) -> Assembled:
     Raises:
         KernelError: what is alive at one time does not fit on chip, or the kernel's own addresses make tiles overlap.
     """
-    records, fitted = fit(trace, trace.records)
-    offsets = _offsets(trace, records)
+    records, fitted, offsets = _fitted(trace)
     origins = {at: number for number, at in enumerate(dict.fromkeys(record.at for record in records))}
-    used = [tensor for tensor in trace.tensors if tensor.memory == "hbm"]
+    tiles = (tile for record in records for *_, tile in record.instruction.tiles())
+    touched = {tile.tensor for tile in tiles if isinstance(tile, DramTile)}
+    used = [
+        tensor
+        for tensor in trace.tensors
+        if tensor.memory == "hbm" and (tensor.number in touched or tensor.kind != "scratch")
+    ]
     table = {tensor.number: index for index, tensor in enumerate(used)}
     names = {tensor.number: tensor.name or f"{tensor.kind}{tensor.number}" for tensor in used}
     tensors = tuple(DramTensor(names[t.number], _kind(t, outputs), trace.shapes[t.number], t.dtype) for t in used)
@@ -55,55 +60,72 @@ def assemble(trace: Trace, outputs: set[int]) -> Assembled:
     return Assembled(synchronise(program, trace.device), weights, names, fitted)
 
 
+def _fitted(trace: Trace) -> tuple[list[Record], Fitted, dict[Place, int]]:
+    """The records that fit, and the first byte of every logical tile: where gaps keep one out, more is spilled."""
+    every = trace.records
+    for filled in FILLED:
+        records, fitted = fit(trace, every, filled)
+        sbuf, failed = _offsets(trace, records, "sbuf")
+        if not failed or trace.is_placed:
+            break
+    psum, beyond = _offsets(trace, records, "psum")
+    for memory, why in (("sbuf", failed), ("psum", beyond)):
+        if why:
+            raise _too_much(trace, why, memory)
+    return records, fitted, sbuf | psum
+
+
 def _kind(tensor: Tensor, outputs: set[int]) -> str:
     return "output" if tensor.number in outputs else tensor.kind
 
 
-def _offsets(trace: Trace, records: list[Record]) -> dict[Place, int]:
-    """The first byte of every logical tile."""
+def _offsets(trace: Trace, records: list[Record], memory: str) -> tuple[dict[Place, int], list[Buffer]]:
+    """The first byte of every logical tile there; where one finds no room, it and all that are alive beside it."""
+    device, is_psum = trace.device, memory == "psum"
+    unit = device.psum_bank_bytes if is_psum else _ALIGN_BYTES
+    capacity = device.psum_bytes_per_partition if is_psum else device.sbuf_bytes_per_partition
     lives: dict[Place, list[int]] = {}
     for step, record in enumerate(records):
         for place in record.places.values():
             lives.setdefault(place, [step, step])[1] = step
-    device, offsets = trace.device, dict[Place, int]()
-    for memory, unit, capacity in (
-        ("sbuf", _ALIGN_BYTES, device.sbuf_bytes_per_partition),
-        ("psum", device.psum_bank_bytes, device.psum_bytes_per_partition),
-    ):
-        buffers, fixed = list[Buffer](), 0  # what the kernel places has the memory up to its end to itself
-        for place, (first, last) in lives.items():
-            tensor = trace.tensors[place[0]]
-            size = -(-tensor.elems * size_bytes(tensor.dtype) // unit) * unit
-            if tensor.memory == memory and tensor.addresses:
-                offsets[place] = tensor.addresses[place[1]][1]
-                fixed = max(fixed, -(-(offsets[place] + size) // unit) * unit)
-            elif tensor.memory == memory:
-                buffers.append(Buffer(place, size, first, last))
-        found = _placed(trace, buffers, capacity - fixed, memory, len(records))
-        offsets |= {place: fixed + byte for place, byte in found.items()}
-    return offsets
+    buffers, offsets, fixed = list[Buffer](), dict[Place, int](), 0
+    for place, (first, last) in lives.items():
+        tensor = trace.tensors[place[0]]
+        size = -(-tensor.elems * size_bytes(tensor.dtype) // unit) * unit
+        if tensor.memory == memory and tensor.addresses:
+            offsets[place] = tensor.addresses[place[1]][1]
+            fixed = max(fixed, -(-(offsets[place] + size) // unit) * unit)
+        elif tensor.memory == memory:
+            buffers.append(Buffer(place, size, first, last))
+    # What the kernel places has the memory up to its end to itself.
+    found, failed = _placed(buffers, capacity - fixed, len(records))
+    offsets |= {place: fixed + found[place] for place in lives if place in found}
+    return offsets, [failed, *(each for each in buffers if each != failed and each.overlaps(failed))] if failed else []
 
 
-def _placed(trace: Trace, buffers: list[Buffer], capacity: int, memory: str, steps: int) -> dict[Any, int]:
-    """Offsets that leave what was used last alone for as many steps as there is room for: nothing waits for it then."""
+def _placed(buffers: list[Buffer], capacity: int, steps: int) -> tuple[dict[object, int], Buffer | None]:
+    """Offsets that leave what was used last alone for as many steps as there is room for: nothing waits for it then.
+
+    And the first that finds no room.
+    """
     slack = steps
     while True:
         longer = [replace(buffer, last=min(buffer.last + slack, steps)) for buffer in buffers]
         if not slack or peak_bytes(longer) <= _FULL * capacity:
             found, failed = place_buffers(longer, capacity)
-            if failed is None:
-                return found
-            if not slack:
-                raise _too_much(trace, buffers, failed, capacity, memory)
+            if failed is None or not slack:
+                return found, failed
         slack //= 2
 
 
-def _too_much(trace: Trace, buffers: list[Buffer], failed: Buffer, capacity: int, memory: str) -> Exception:
-    tensor = trace.tensors[failed.name[0]]  # type: ignore[index]
-    alive = sorted({trace.tensors[b.name[0]].made for b in buffers if b.overlaps(failed)})  # type: ignore[index]
+def _too_much(trace: Trace, full: list[Buffer], memory: str) -> Exception:
+    failed, tensor = full[0], trace.tensors[full[0].name[0]]  # type: ignore[index]
+    alive = sorted({trace.tensors[each.name[0]].made for each in full})  # type: ignore[index]
+    device = trace.device
+    capacity = device.sbuf_bytes_per_partition if memory == "sbuf" else device.psum_bytes_per_partition
     return wrong(
         f"{memory.upper()} is full: {failed.size} bytes of each partition for a {tensor.dtype} tile find no room; "
-        f"{peak_bytes(buffers)} bytes are alive at once, {trace.device.name} has {capacity}. Alive beside it are tiles "
+        f"{peak_bytes(full)} bytes are alive at once, {device.name} has {capacity}. Alive beside it are tiles "
         f"made at {', '.join(alive[:6])}: use smaller tiles, or make them where they are used",
         tensor.made,
     )

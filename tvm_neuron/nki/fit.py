@@ -12,9 +12,9 @@ from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.nki.emission import Place, Record
 from tvm_neuron.nki.trace import Trace
 
-# Of SBUF: what is kept only to spare loads leaves a quarter for tiles that are used in turns; what must be kept leaves
-# little, since tiles of many sizes leave gaps.
-_KEPT, _FILLED = 3 / 4, 15 / 16
+_KEPT = 3 / 4  # of SBUF: what is kept only to spare loads leaves a quarter for tiles that are used in turns
+# What must be kept leaves as little as can be, since tiles of many sizes leave gaps: tried in turn.
+FILLED = tuple(sixteenths / 16 for sixteenths in range(15, 7, -1))
 
 
 @dataclass
@@ -26,15 +26,15 @@ class Fitted:
     reloaded_bytes: int = 0
 
 
-def fit(trace: Trace, records: list[Record]) -> tuple[list[Record], Fitted]:
-    """The records with loads left out and spills put in."""
+def fit(trace: Trace, records: list[Record], filled: float) -> tuple[list[Record], Fitted]:
+    """The records with loads left out and spills put in, until no more than that part of SBUF is used at once."""
     done = Fitted()
-    if any(tensor.addresses for tensor in trace.tensors):
-        return records, done  # the kernel has placed its tiles
+    if trace.is_placed:
+        return records, done
     capacity = trace.device.sbuf_bytes_per_partition
     needed = peak(trace, records)
     shared = _share(trace, records, done) if trace.dialect.hoists else records
-    room = int(max(_KEPT * capacity, min(needed, _FILLED * capacity)))
+    room = int(max(_KEPT * capacity, min(needed, filled * capacity)))
     return (shared if peak(trace, shared) <= room else _Filled(trace, shared, room, done).run()), done
 
 

@@ -35,7 +35,7 @@ class nc_version(IntEnum):  # noqa: N801 - the language's own name
 
 def get_nc_version() -> nc_version:
     """The core that the kernel is traced for."""
-    return nc_version.gen3 if is_tracing() and current().device.name == "trn2" else nc_version.gen2
+    return nc_version(min(4, max(2, current().device.core_generation))) if is_tracing() else nc_version.gen2
 
 
 INSTRUCTIONS: dict[str, Callable[..., Result]] = {

@@ -29,7 +29,7 @@ def check_overwritten(trace: Trace, records: Sequence[Record], located: Sequence
     Raises:
         KernelError: a tile is read that another one, at the same address, was written on.
     """
-    if not any(tensor.addresses for tensor in trace.tensors):
+    if not trace.is_placed:
         return
     last = {memory: _memory(trace.device, memory) for memory in ("sbuf", "psum")}
     numbers: dict[Place, int] = {}

@@ -58,6 +58,11 @@ class Tensors:
         made.tensor.name += str(made.tensor.number) if memory == "hbm" else ""
         return made.tensor.number
 
+    @property
+    def is_placed(self) -> bool:
+        """Whether the kernel gives addresses to its tiles."""
+        return any(tensor.addresses for tensor in self.tensors)
+
     def constant(self, values: Array, dtype: str) -> View:
         """A tensor in device memory that holds `values`."""
         found = self.tensor(values.shape, dtype, "hbm", kind="weight")

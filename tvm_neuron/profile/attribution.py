@@ -1,25 +1,24 @@
 """attribute: which model operator each instant of a run belongs to, so that the operators' times add up to the whole.
 
 The rule: an instant belongs to the operator whose instruction the PE array is busy with; while the array is idle, to
-that of the ACT engine, else of the POOL engine, else of the transfer on the DRAM. While nothing is busy, it belongs to
-the operator whose instruction starts next, and after the last one has started, to the one that ends last.
+that of the next engine in the order of reports, and at last to that of the transfer on the DRAM. While nothing is busy,
+it belongs to the operator whose instruction starts next, and after the last one has started, to the one that ends last.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tvm_neuron.isa import QUEUES
+from tvm_neuron.isa.engines import BY_QUEUE, IN_REPORTS, QUEUES
 from tvm_neuron.program import Program
 from tvm_neuron.program.dynamic import Dynamic
 from tvm_neuron.sim.clock import Clock
 
 Ints = NDArray[np.int64]
-_PRIORITY = ("pe", "act", "pool", "dma")
 
 
 def wall_ps_by_origin(program: Program, dynamic: Dynamic, clock: Clock) -> Ints:
     """Picoseconds of each origin of `program`, whose instructions ran by `clock`; their sum is the run's whole time."""
-    engine_of = np.array([_PRIORITY.index(QUEUES[queue].rstrip("01234567")) for queue in range(len(QUEUES))])
+    engine_of = np.array([IN_REPORTS.index(BY_QUEUE[queue].name) for queue in QUEUES])
     origin_of = np.array([instruction.origin for instruction in dynamic.statics], np.int64)
     owners = attribute(clock.start, clock.end, engine_of[dynamic.queue], origin_of[dynamic.number], clock.total)
     wall = np.zeros(len(program.origins), np.int64)
@@ -45,7 +44,7 @@ def attribute(start: Ints, end: Ints, engine: Ints, origin: Ints, total: int) ->
     owner = np.full(len(left), origin[np.argmax(end)])
     has_next = following < len(start)
     owner[has_next] = origin[by_start[following[has_next]]]
-    for code in range(len(_PRIORITY) - 1, -1, -1):
+    for code in range(len(IN_REPORTS) - 1, -1, -1):
         mine = by_start[engine[by_start] == code]
         latest = np.searchsorted(start[mine], left, "right") - 1
         is_busy = latest >= 0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tvm_neuron.isa import QUEUES
+from tvm_neuron.isa.engines import QUEUES, of_dma
 from tvm_neuron.profile.recording import Ints, Recording
 from tvm_neuron.sim.clock import PS_PER_SECOND
 
@@ -34,7 +34,7 @@ def count(recording: Recording, windows: int = WINDOWS) -> Counters:
     clock = recording.clock
     edges = np.unique(np.linspace(0, clock.total, windows + 1).astype(np.int64))
     queue = recording.dynamic.queue
-    is_dma = np.array([name.startswith("dma") for name in QUEUES])[queue]
+    is_dma = np.array([of_dma(name) for name in QUEUES])[queue]
     return Counters(
         edges,
         spread(clock.start[is_dma], clock.end[is_dma], recording.cost_of("dram_bytes")[is_dma], edges),

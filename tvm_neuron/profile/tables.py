@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tvm_neuron.isa.engines import IN_REPORTS, of_dma
 from tvm_neuron.profile.pipeline import PipelineUse
 from tvm_neuron.profile.report import Report
 from tvm_neuron.profile.transfers import FROM_CORE, TO_CORE
@@ -69,10 +70,11 @@ def _cpu(report: Report) -> Table:
 def _layers(report: Report, top: int) -> Table:
     shown = f"{min(top, len(report.layers))} of {len(report.layers)} layers"
     title = f"Where the time went: {shown} (us of the whole, us that each engine was busy, MB of DRAM traffic)"
-    table = _table(title, "layer", "type", "us>", "share>", "PE>", "ACT>", "POOL>", "DMA>", "MB>")
+    engines = [name for name in IN_REPORTS if any(name in layer.busy_us for layer in report.layers)]
+    table = _table(title, "layer", "type", "us>", "share>", *(f"{name.upper()}>" for name in engines), "MB>")
     ranked = sorted(report.layers, key=lambda layer: -layer.latency_us)
     for layer in ranked[:top]:
-        busy = [f"{layer.busy_us.get(engine, 0):,.1f}" for engine in ("pe", "act", "pool", "dma")]
+        busy = [f"{layer.busy_us.get(engine, 0):,.1f}" for engine in engines]
         numbers = (f"{layer.latency_us:,.1f}", f"{layer.share:.1%}", *busy, f"{layer.dram_bytes / 1e6:.2f}")
         table.add_row(Text(layer.name), Text(layer.op), *numbers)
     rest = ranked[top:]
@@ -85,8 +87,8 @@ def _layers(report: Report, top: int) -> Table:
 def _engines(report: Report) -> Table:
     table = _table("Engines", "queue", "busy us>", "of the time>", "stood still for")
     for row in report.engines:
-        is_dma = row.queue.startswith("dma")  # its transfers wait side by side, so their waits add up to no time
-        stalls = [] if is_dma else sorted(row.stalls_us.items(), key=lambda item: -item[1])[:3]
+        has_many = of_dma(row.queue)  # its transfers wait side by side, so their waits add up to no time
+        stalls = [] if has_many else sorted(row.stalls_us.items(), key=lambda item: -item[1])[:3]
         waits = ", ".join(f"{other} {us:,.1f} us" for other, us in stalls)
         table.add_row(row.queue, f"{row.busy_us:,.1f}", f"{row.share:.1%}", waits)
     return table

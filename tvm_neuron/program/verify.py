@@ -5,6 +5,7 @@ import numpy as np
 from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import QUEUES, DramTile, Instruction, Tile
+from tvm_neuron.isa.engines import BY_NAME, of_dma
 from tvm_neuron.isa.limits import check_dram_bounds, check_tile
 from tvm_neuron.isa.operand import MAX_LOOP_DEPTH, ScalarKind, TileKind
 from tvm_neuron.program.dynamic import expand, who
@@ -42,6 +43,8 @@ def _check_instruction(program: Program, device: Device, counts: tuple[int, ...]
         is_dma = instruction.engine == "dma"
         _check_operand(program, device, counts, f"{name}, operand {operand}", kind, tile, is_dma)
     _check_scalars(instruction, name)
+    if not BY_NAME[instruction.engine].clock_hz(device):
+        raise ProgramError(f"{name}: {device.name} has no {BY_NAME[instruction.engine].title} engine")
     try:
         instruction.check(device)
     except ProgramError as error:
@@ -96,7 +99,7 @@ def _check_scalars(instruction: Instruction, name: str) -> None:
 def _check_queues(program: Program, device: Device) -> None:
     """Each queue counts its completions in a semaphore of its own."""
     queues = {instruction.queue for _, instruction in program.instructions()}
-    rings = sum(queue.startswith("dma") for queue in queues)
+    rings = sum(map(of_dma, queues))
     if len(queues) > device.semaphores or rings > device.dma_engines * device.dma_queues:
         raise ProgramError(
             f"the program uses {len(queues)} queues, {rings} of them for DMA; {device.name} has {device.semaphores} "

@@ -5,17 +5,19 @@ Rules:
   keeps the engine for its busy time, and is complete, so that its counter advances, its latency later. The latency
   overlaps the engine's next instruction, unless that reads what this one wrote: it must find the result (AWS's
   documentation: about 100 cycles when instructions depend on each other).
-* Vector (POOL) and Scalar (ACT) don't access PSUM at the same time where the device says so (`psum_accesses` of 1): who
-  could begin first has it for its busy time, ACT where both could.
+* Two engines that share a port (`PORTS`) don't access its memory at the same time where the device says so
+  (`psum_accesses` of 1 for Vector and Scalar, `sbuf_accesses` for Vector and GpSimd): who could begin first has it for
+  its busy time, the first of the two where both could.
 * A DMA transfer is ready when the one before it in its queue was ready and its waits are satisfied. After the start
   latency it takes its turn at the DMA engines and the DRAM, which all queues share: first come, first served by ready
   time, the lower queue first where those are equal. It is complete when its turn is over.
 
-The order needs no heap. Compute queues run until they wait for something not known yet, or for PSUM, where the other
-queue might ask for it earlier. When all do, whatever is still unknown waits, directly or not, for a transfer or an
-access to PSUM that is known to be ready, so it gets ready after the earliest of these: that one is next.
+The order needs no heap. Compute queues run until they wait for something not known yet, or for a port, where the other
+queue might ask for it earlier. When all do, whatever is still unknown waits, directly or not, for a transfer or a
+port's access that is known to be ready, so it gets ready after the earliest of these: that one is next.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +26,7 @@ from numpy.typing import NDArray
 from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import QUEUES, Cost, Instruction, Tile
+from tvm_neuron.isa.engines import BY_NAME, PORTS, Port, of_dma
 from tvm_neuron.program import Program
 from tvm_neuron.program.dynamic import Dynamic, who
 from tvm_neuron.sim.dependence import Flags, dependent
@@ -31,11 +34,10 @@ from tvm_neuron.sim.dependence import Flags, dependent
 PS_PER_SECOND = 10**12
 _PS_PER_NS = 1000
 _MOST_PS = 2**61  # of a whole program: a quarter of what an int64 holds, for what is busy and what is late both add up
-_COMPUTE = tuple(code for code, queue in enumerate(QUEUES) if not queue.startswith("dma"))
+_COMPUTE = tuple(code for code, queue in enumerate(QUEUES) if not of_dma(queue))
 _DMA = tuple(code for code in range(len(QUEUES)) if code not in _COMPUTE)
 # In a queue's list of stalls: held up by the DRAM's being busy, or by its own earlier result.
 BUS, OWN = len(QUEUES), len(QUEUES) + 1
-_SHARES_PSUM = {QUEUES.index("act"): QUEUES.index("pool"), QUEUES.index("pool"): QUEUES.index("act")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,7 @@ class Clock:
 
 def clock_hz(device: Device, engine: str) -> int:
     """The clock in which an engine's cycles count."""
-    own = {"pe": device.pe_clock_hz, "act": device.act_clock_hz, "pool": device.pool_clock_hz}
-    return own.get(engine, PS_PER_SECOND // _PS_PER_NS)
+    return BY_NAME[engine].clock_hz(device)
 
 
 def duration_ps(cycles: int, hz: int) -> int:
@@ -91,10 +92,27 @@ def _durations(cycles: list[int], hz: list[int], most: int) -> NDArray[np.int64]
     return np.array(found, np.int64)
 
 
-def _accesses_psum(instruction: Instruction) -> bool:
-    """Whether it is one of the instructions of which only one accesses PSUM at a time."""
-    is_one = QUEUES.index(instruction.queue) in _SHARES_PSUM
-    return is_one and any(isinstance(tile, Tile) and tile.space == "psum" for *_, tile in instruction.tiles())
+def _ports(device: Device, dynamic: Dynamic) -> list[Port]:
+    """Those that two engines of the program have to take turns at."""
+    there = {QUEUES[code] for code in np.unique(dynamic.queue).tolist()}
+    return [port for port in PORTS if getattr(device, port.accesses) == 1 and there.issuperset(port.engines)]
+
+
+def _accesses(instruction: Instruction, port: Port) -> bool:
+    """Whether it is one of the instructions of which only one accesses the port's memory at a time."""
+    tiles = (tile for *_, tile in instruction.tiles())
+    return instruction.engine in port.engines and any(
+        isinstance(tile, Tile) and tile.space == port.space for tile in tiles
+    )
+
+
+def _partners(queue: str, shared: Sequence[Port]) -> dict[int, int]:
+    """By port that the queue's engine shares: the queue of the other one."""
+    return {
+        at: QUEUES.index(next(engine for engine in port.engines if engine != queue))
+        for at, port in enumerate(shared)
+        if queue in port.engines
+    }
 
 
 class _State:
@@ -118,28 +136,30 @@ class _State:
         self.starts: list[list[int]] = [[] for _ in QUEUES]
         self.done: list[list[int]] = [[] for _ in QUEUES]  # completion times
         self.free = [0] * len(QUEUES)  # when a queue's engine is free; of a DMA queue, when its last one was ready
-        self.bus_free = self.psum_free = 0
-        is_shared = device.psum_accesses == 1
-        in_psum = np.array([is_shared and _accesses_psum(each) for each in dynamic.statics], np.bool_)
-        self.in_psum: list[list[bool]] = [in_psum[number[rows]].tolist() for rows in self.rows]
-        self.asked: dict[int, int] = {}  # queues that stand still for PSUM, and when they could begin
+        self.bus_free = 0
+        shared = _ports(device, dynamic)
+        self.port_free = [0] * len(shared)
+        self.partners = [_partners(queue, shared) for queue in QUEUES]
+        ports = [[at for at, port in enumerate(shared) if _accesses(each, port)] for each in dynamic.statics]
+        self.ports = [[ports[at] for at in number[rows].tolist()] for rows in self.rows]
+        self.asked: dict[int, int] = {}  # queues that stand still for a port, and when they could begin
         self.waited: list[list[int]] = [[] for _ in QUEUES]
         self.why: list[list[int]] = [[] for _ in QUEUES]
 
-    def run_compute(self, queue: int, has_psum: bool = False) -> bool:
-        """Runs a compute queue until it waits for something not known yet, or for PSUM; whether it ran anything.
+    def run_compute(self, queue: int, has_turn: bool = False) -> bool:
+        """Runs a compute queue until it waits for something not known yet, or for a port; whether it ran anything.
 
-        It `has_psum` if it is known to be the first that asks for it.
+        It `has_turn` if it is known to be the first that asks for one.
         """
         starts, completed, free = self.starts[queue], self.done[queue], self.free[queue]
-        busy, latency, waits, needs_own, in_psum = (
+        busy, latency, waits, needs_own, ports = (
             self.busy[queue],
             self.latency[queue],
             self.waits[queue],
             self.needs_own[queue],
-            self.in_psum[queue],
+            self.ports[queue],
         )
-        before_other = self._first_in_psum(queue)
+        before_others = {port: self._first_at(queue, port) for port in self.partners[queue]}
         done, waited, whys = self.done, self.waited[queue], self.why[queue]
         before = at = len(starts)
         end = len(busy)
@@ -154,15 +174,17 @@ class _State:
                 if times[count - 1] > start:
                     start, why = times[count - 1], other
             else:
-                if in_psum[at]:
-                    if start > before_other and not has_psum:
+                if ports[at]:
+                    if not has_turn and any(start > before_others[port] for port in ports[at]):
                         self.asked[queue] = start
                         break
-                    has_psum = False
+                    has_turn = False
                     self.asked.pop(queue, None)
-                    if self.psum_free > start:
-                        start, why = self.psum_free, _SHARES_PSUM[queue]
-                    self.psum_free = start + busy[at]
+                    for port in ports[at]:
+                        if self.port_free[port] > start:
+                            start, why = self.port_free[port], self.partners[queue][port]
+                    for port in ports[at]:
+                        self.port_free[port] = start + busy[at]
                 waited.append(start - free)
                 whys.append(why)
                 starts.append(start)
@@ -174,15 +196,15 @@ class _State:
         self.free[queue] = free
         return at > before
 
-    def _first_in_psum(self, queue: int) -> int:
-        """Until when the queue has PSUM without waiting to see whether the other one that shares it asks earlier."""
-        other = _SHARES_PSUM.get(queue, -1)
-        if other < 0 or len(self.starts[other]) == len(self.busy[other]):
+    def _first_at(self, queue: int, port: int) -> int:
+        """Until when the queue has a port without waiting to see whether the other one that shares it asks earlier."""
+        other = self.partners[queue][port]
+        if len(self.starts[other]) == len(self.busy[other]):
             return _MOST_PS
         return self.asked.get(other, self.free[other]) - (queue > other)
 
     def run_earliest(self) -> bool:
-        """Runs the transfer, or the access to PSUM, that is ready first; False when there is none left.
+        """Runs the transfer, or the access to a port, that is ready first; False when there is none left.
 
         Raises:
             ProgramError: something is left, but all of it waits.
@@ -194,7 +216,7 @@ class _State:
                 best, best_ready, best_why = queue, ready, why
         asks = min(self.asked, key=lambda queue: (self.asked[queue], queue), default=-1)
         if asks >= 0 and (best < 0 or self.asked[asks] <= best_ready):
-            return self.run_compute(asks, has_psum=True)
+            return self.run_compute(asks, has_turn=True)
         if best < 0:
             self._check_over()
             return False

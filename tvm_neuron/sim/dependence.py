@@ -6,22 +6,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.isa import QUEUES, Affine, Tile
+from tvm_neuron.isa.engines import ENGINES
 from tvm_neuron.program.dynamic import Dynamic, affine_at
 
 Flags = NDArray[np.bool_]
 Rows = NDArray[np.int64]
-_ENGINES = ("act", "pool")  # PE's sums in PSUM need no earlier result: accumulation is the bank's own
 
 
 def dependent(dynamic: Dynamic) -> Flags:
-    """Whether each instruction reads memory that the one before it on ACT or POOL wrote.
+    """Whether each instruction reads memory that the one before it on its engine wrote.
 
     Memory is taken as the rectangle of partitions by bytes from a tile's first to its last, so that interleaved tiles
     count as one.
     """
     found = np.zeros(len(dynamic), bool)
-    for engine in _ENGINES:
-        rows = np.flatnonzero(dynamic.queue == QUEUES.index(engine))
+    for engine in ENGINES:
+        if not engine.reads_late:
+            continue
+        rows = np.flatnonzero(dynamic.queue == QUEUES.index(engine.name))
         for before, after in _pairs(dynamic, rows):
             found[after] = _reads_result(dynamic, before, after)
     return found

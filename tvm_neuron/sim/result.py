@@ -8,7 +8,7 @@ from dataclasses import dataclass
 class OriginTiming:
     """One model operator: how long it kept each engine busy, and from when to when it was at work."""
 
-    busy_ps: Mapping[str, int]  # by engine: "pe", "act", "pool", "dma"
+    busy_ps: Mapping[str, int]  # by engine
     start_ps: int
     end_ps: int
 

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from random import Random
 
 from tvm_neuron.errors import ProgramError
-from tvm_neuron.isa import QUEUES
+from tvm_neuron.isa.engines import QUEUES, of_dma
 from tvm_neuron.program import Program
 from tvm_neuron.program.dynamic import expand, who
 from tvm_neuron.sim.execute import execute
 from tvm_neuron.sim.memory import Memory
 from tvm_neuron.sim.statement import make_statements
 
-_COMPUTE = tuple(code for code, queue in enumerate(QUEUES) if not queue.startswith("dma"))
+_COMPUTE = tuple(code for code, queue in enumerate(QUEUES) if not of_dma(queue))
 
 
 class Streams:

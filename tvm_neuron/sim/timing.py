@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import QUEUES, Cost
+from tvm_neuron.isa.engines import IN_REPORTS
 from tvm_neuron.program import Program
 from tvm_neuron.program.dynamic import Dynamic, expand
 from tvm_neuron.program.traffic import dram_traffic
 from tvm_neuron.sim.clock import PS_PER_SECOND, Clock, run_clock
 from tvm_neuron.sim.result import Event, OriginTiming, Timing
 
-_ENGINES = ("pe", "act", "pool", "dma")
 REASONS = (*QUEUES, "dma", "own result")  # in the order of a clock's stalls
 
 
@@ -93,9 +93,9 @@ def _origins(dynamic: Dynamic, clock: Clock) -> Mapping[int, OriginTiming]:
     if not len(dynamic):
         return {}
     origin = np.array([instruction.origin for instruction in dynamic.statics])[dynamic.number]
-    engine = np.array([_ENGINES.index(instruction.engine) for instruction in dynamic.statics])[dynamic.number]
+    engine = np.array([IN_REPORTS.index(instruction.engine) for instruction in dynamic.statics])[dynamic.number]
     size = int(origin.max()) + 1
-    busy = np.zeros((size, len(_ENGINES)), np.int64)
+    busy = np.zeros((size, len(IN_REPORTS)), np.int64)
     np.add.at(busy, (origin, engine), clock.end - clock.start)
     start = np.full(size, np.iinfo(np.int64).max)
     np.minimum.at(start, origin, clock.start)
@@ -108,7 +108,7 @@ def _origins(dynamic: Dynamic, clock: Clock) -> Mapping[int, OriginTiming]:
 
 
 def _by_engine(busy: NDArray[np.int64]) -> dict[str, int]:
-    return {engine: int(ps) for engine, ps in zip(_ENGINES, busy, strict=True) if ps}
+    return {engine: int(ps) for engine, ps in zip(IN_REPORTS, busy, strict=True) if ps}
 
 
 def _dram_bytes(program: Program) -> tuple[int, int, Mapping[str, int]]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tvm_neuron.codegen.overlap.part import Part
-from tvm_neuron.codegen.overlap.work import ENGINES
+from tvm_neuron.isa.engines import COMPUTE
 
 SHIFTS = (4, 5, 6, 7, 8, 10, 12, 16, 20, 30)  # kernels by which each part of the batch stays behind the one before it
 WINDOW = 60  # kernels of the model that are at work at once, so that tensors do not live for long
@@ -26,7 +26,7 @@ class Clock:
     """When each engine is free, the weights of each kernel are there, and each part is complete; in ps."""
 
     def __init__(self) -> None:
-        self.free = dict.fromkeys(ENGINES, 0)
+        self.free = dict.fromkeys(COMPUTE, 0)
         self.loaded = 0  # all weights that were asked for
         self.arrived: dict[int, int] = {}
         self.done: dict[Part, int] = {}
@@ -44,7 +44,7 @@ class Clock:
         """When it could start on the first engine that it needs; weights come in the order of need, well before."""
         if part.load_ps:
             ready = max(ready, self.arrived.get(part.number, self.loaded + part.load_ps))
-        engine = next((engine for engine in ENGINES if part.work[engine]), None)
+        engine = next((engine for engine in COMPUTE if part.work[engine]), None)
         return max(ready, self.free[engine]) if engine else ready
 
     def run(self, part: Part, ready: int) -> None:
@@ -52,7 +52,7 @@ class Clock:
         start = end = self.start(part, ready)
         if part.number not in self.arrived:
             self.loaded = self.arrived[part.number] = self.loaded + part.load_ps
-        for engine in ENGINES:
+        for engine in COMPUTE:
             if part.work[engine]:
                 self.free[engine] = end = max(end, max(start, self.free[engine]) + part.work[engine])
         self.done[part] = end

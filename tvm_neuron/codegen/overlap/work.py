@@ -12,24 +12,23 @@ from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, Instruction, Tile
 from tvm_neuron.isa.dtypes import size_bytes
+from tvm_neuron.isa.engines import COMPUTE
 from tvm_neuron.isa.tile import Dims
 from tvm_neuron.schedule.expr import Load, axes_of
 from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel, Product, Reduction, Transposition
 from tvm_neuron.schedule.tiling import PARTITIONS
 from tvm_neuron.sim.clock import clock_hz, duration_ps
 
-ENGINES = ("pe", "act", "pool")
-
 
 def work_of(kernel: Kernel, device: Device) -> dict[str, int]:
     """By engine; 0 for one that it does not need. Transfers are not counted."""
     if kernel.by_dma:
-        return dict.fromkeys(ENGINES, 0)
+        return dict.fromkeys(COMPUTE, 0)
     busy = Counter(_ends(kernel, device))
     busy["pe"] += _matmul_cycles(kernel, device)
     if isinstance(kernel.root, Reduction):
         busy["pool"] += _rows(kernel, device) * prod(a.extent for a in (*kernel.free, *kernel.root.axes)) // 2
-    return {engine: duration_ps(busy[engine], clock_hz(device, engine)) for engine in ENGINES}
+    return {engine: duration_ps(busy[engine], clock_hz(device, engine)) if busy[engine] else 0 for engine in COMPUTE}
 
 
 def load_ps(kernel: Kernel, device: Device) -> int:

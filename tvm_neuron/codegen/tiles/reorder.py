@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from tvm_neuron.codegen.overlap.work import ENGINES, work_of
+from tvm_neuron.codegen.overlap.work import work_of
 from tvm_neuron.codegen.tiles.group import stationary_bytes
 from tvm_neuron.codegen.tiles.usage import Usage
 from tvm_neuron.hw import Device
+from tvm_neuron.isa.engines import COMPUTE
 from tvm_neuron.schedule.expr import Apply, Load
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.tensor import Tensor
@@ -62,7 +63,7 @@ class _Order:
     device: Device
     ahead: int
     done: dict[int, int] = field(default_factory=dict)  # when the kernels that were placed are done, ps
-    free: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ENGINES, 0))  # from when on engines are
+    free: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COMPUTE, 0))  # from when on engines are
     alive: set[Tensor] = field(default_factory=set)
 
     def run(self) -> list[Kernel]:
@@ -103,7 +104,7 @@ class _Order:
     def _start_ps(self, number: int, work: Mapping[str, int]) -> int:
         """When what it needs is done, and so is its first engine with all before."""
         ready = max((self.done[other] for other in self.needed[number]), default=0)
-        return max(ready, next((self.free[engine] for engine in ENGINES if work[engine]), 0))
+        return max(ready, next((self.free[engine] for engine in COMPUTE if work[engine]), 0))
 
     def _run(self, number: int, form: int) -> tuple[dict[str, int], int]:
         """When engines are done with a kernel, and it is: each begins after a part of the one before."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tvm_neuron.isa.engines import COMPUTE
 from tvm_neuron.profile.page.facts import Moved, Operator
 from tvm_neuron.profile.run import CoreRun
 
@@ -59,11 +60,11 @@ def _spills(tensors: Sequence[Moved], cores: Sequence[CoreRun]) -> Iterator[Find
 
 def _engines(report: dict[str, Any], cores: Sequence[CoreRun]) -> Iterator[Finding]:
     by_name = {row["queue"]: row for row in report["engines"]}
-    compute = [by_name[name] for name in ("pe", "act", "pool") if name in by_name]
+    compute = [by_name[name] for name in COMPUTE if name in by_name]
     if not compute:
         return
     busiest = max(compute, key=lambda row: row["busy_us"])
-    dma_us = sum(row["busy_us"] for name, row in by_name.items() if name.startswith("dma"))
+    dma_us = sum(row["busy_us"] for name, row in by_name.items() if name not in COMPUTE)
     if dma_us > busiest["busy_us"]:
         kinds = report["dram_bytes_by_kind"]
         most = max(kinds, key=lambda kind: kinds[kind], default="weight")
@@ -74,9 +75,7 @@ def _engines(report: dict[str, Any], cores: Sequence[CoreRun]) -> Iterator[Findi
             f"({busiest['queue']}) for {busiest['share']:.0%}: the bytes bound this model, "
             f"{kinds.get(most, 0) / max(report['dram_bytes'], 1):.0%} of them of the kind {most}; {advice}.",
         )
-    waits = {
-        other: us for other, us in busiest["stalls_us"].items() if not other.startswith("dma") and other != "own result"
-    }
+    waits = {other: us for other, us in busiest["stalls_us"].items() if other in COMPUTE}
     if waits:
         other = max(waits, key=lambda name: waits[name])
         yield Finding(

@@ -8,7 +8,7 @@ from bokeh.models import ColumnDataSource, CustomJSHover, FactorRange, HoverTool
 from bokeh.plotting import figure
 
 from tvm_neuron.hw import Device
-from tvm_neuron.isa import QUEUES
+from tvm_neuron.isa.engines import BY_QUEUE, COMPUTE, QUEUES, of_dma
 from tvm_neuron.profile.counters import count
 from tvm_neuron.profile.page.facts import Cause, Operator
 from tvm_neuron.profile.recording import Ints, Recording
@@ -19,8 +19,9 @@ from tvm_neuron.sim.timing import REASONS
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 PURPLE, SKY, GREY = "#CC79A7", "#56B4E9", "#999999"
 _TOOLS = "xpan,xwheel_zoom,xbox_zoom,reset,save"
-_BUSY = {"pe": BLUE, "act": GREEN, "pool": SKY, "dma": "#444444"}
-_WAITS = {"pe": BLUE, "act": GREEN, "pool": SKY, "dma": ORANGE, "own result": GREY}
+_OF_ENGINES = dict(zip(COMPUTE, (BLUE, GREEN, SKY, PURPLE, RED), strict=False))
+_BUSY = _OF_ENGINES | {"dma": "#444444"}
+_WAITS = _OF_ENGINES | {"dma": ORANGE, "own result": GREY}
 _KINDS = {"weight": ORANGE, "input": PURPLE, "scratch": RED, "": BLUE}
 _KIND_NAMES = {
     "weight": "loaded weights", "input": "loaded inputs", "scratch": "reloaded spills", "": "made on the core"
@@ -55,14 +56,18 @@ def engines(core: CoreRun, x_range: Range1d) -> Any:
     left, right = one.clock.start / _US, one.clock.end / _US
     work = {"left": left, "right": right, "bottom": y, "top": y + 0.45, "what": one.dynamic.number.astype(np.int32)}
     for engine, color in _BUSY.items():
-        mine = np.array([queue.startswith(engine) for queue in QUEUES])[one.dynamic.queue]
+        mine = np.array([BY_QUEUE[queue].name == engine for queue in QUEUES])[one.dynamic.queue]
         if mine.any():
             _quads(made, work, mine, color, engine if engine != "dma" else "transfer")
     begin = _waits_begin(one)
     waited = {"left": begin / _US, "right": (begin + one.clock.waited) / _US, "what": work["what"]}
     waited |= {"bottom": y - 0.3, "top": y - 0.05}
     for reason, color in _WAITS.items():
-        codes = [code for code, name in enumerate(REASONS) if name.rstrip("01234567") == reason]
+        codes = [
+            code
+            for code, name in enumerate(REASONS)
+            if reason in (name, BY_QUEUE[name].name if name in BY_QUEUE else "")
+        ]
         mine = (one.clock.waited > 0) & np.isin(one.clock.why, codes)
         if mine.any():
             legend = f"waits for {'transfers' if reason == 'dma' else reason}"
@@ -78,7 +83,7 @@ def _waits_begin(one: Recording) -> Ints:
         one.clock.start
         - one.clock.turn
         - np.where(
-            np.array([queue.startswith("dma") for queue in QUEUES])[one.dynamic.queue],
+            np.array([of_dma(queue) for queue in QUEUES])[one.dynamic.queue],
             1000 * one.cost_of("latency_cycles"),  # the DMA's cycles are nanoseconds
             0,
         )

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tvm_neuron.isa import QUEUES
+from tvm_neuron.isa.engines import BY_NAME, COMPUTE, QUEUES, of_dma
 from tvm_neuron.profile.recording import Ints
 from tvm_neuron.profile.run import CoreRun
 
 Chunk = Mapping[str, Sequence[Any] | NDArray[Any]]
-ENGINES = {"pe": "Tensor", "act": "Scalar", "pool": "Vector"}
+ENGINES = {name: BY_NAME[name].title for name in COMPUTE}
 _PS_PER_NS = 1000
-IS_DMA = np.array([queue.startswith("dma") for queue in QUEUES])
+IS_DMA = np.array([of_dma(queue) for queue in QUEUES])
 
 
 def ns(core: CoreRun, ps: Ints) -> Ints:

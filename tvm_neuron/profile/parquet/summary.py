@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 
 from tvm_neuron.isa import Activation, Matmul
+from tvm_neuron.isa.engines import BY_NAME, of_dma
 from tvm_neuron.neff import Placement
 from tvm_neuron.profile.parquet.chunk import ENGINES, Chunk
 from tvm_neuron.profile.parquet.instructions import moved_bytes
@@ -73,7 +74,7 @@ def _counted(one: Recording) -> Counter[str]:
             "hardware_flops": 2 * timing.macs,
             "hbm_read_bytes": timing.dram_read_bytes,
             "hbm_write_bytes": timing.dram_written_bytes,
-            "dma_queue_count": sum(queue.startswith("dma") for queue in timing.busy_ps),
+            "dma_queue_count": sum(map(of_dma, timing.busy_ps)),
             "active ps": _covered(clock.start, clock.end),
         }
     )
@@ -131,11 +132,9 @@ def metadata(run: Run) -> Chunk:
         "hbm_ddr_bandwidth": [float(device.dram_bytes_per_second)],
         "tensor_engine_num_rows": [device.pe_rows],
         "tensor_engine_num_cols": [device.pe_columns],
-        "tensor_engine_clock_freq": [device.pe_clock_hz / 1e9],
-        "vector_engine_clock_freq": [device.pool_clock_hz / 1e9],
         "vector_engine_num_channels": [device.partitions],
-        "scalar_engine_clock_freq": [device.act_clock_hz / 1e9],
         "scalar_engine_num_channels": [device.partitions],
+        **{f"{ENGINES[name].lower()}_engine_clock_freq": [BY_NAME[name].clock_hz(device) / 1e9] for name in ENGINES},
         **({"instance_type": [str(neff.options["instance"])]} if neff.options.get("instance") else {}),
         "compiler_version": [neff.compiler_version],
         "profile_name": [neff.name],
