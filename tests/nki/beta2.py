@@ -40,3 +40,51 @@ def softmax(x):
     nisa.tensor_scalar(dst=tile, data=powers, op0=nl.multiply, operand0=total, engine=nisa.vector_engine)
     nisa.dma_copy(dst=out, src=tile)
     return out
+
+
+@nki.jit
+def searched(x, chosen, low):
+    """What looks along a tile: the largest eight and where, without them, a triangle, places, a gather, a shuffle."""
+    rows, columns = x.shape
+    kinds = {"top": 8, "without": columns, "triangle": columns, "counted": columns, "kept": columns, "most": 1}
+    kinds |= {"gathered": 16, "mixed": columns, "some": columns}
+    outs = {kind: nl.ndarray((rows, size), nl.float32, buffer=nl.shared_hbm) for kind, size in kinds.items()}
+    tiles = {kind: nl.ndarray((rows, size), nl.float32) for kind, size in kinds.items()}
+    where = nl.ndarray((rows, 8), nl.uint32)
+    found = nl.ndarray((rows, 8), nl.float32, buffer=nl.shared_hbm)
+    data, index = loaded(x), loaded(chosen)
+    nisa.max8(tiles["top"], data)
+    nisa.nc_find_index8(where, data, tiles["top"])
+    nisa.nc_match_replace8(tiles["without"], data, tiles["top"], imm=-1.0)
+    nisa.affine_select(
+        tiles["triangle"], pattern=[[-1, columns]], channel_multiplier=1, on_true_tile=data, on_false_value=-2.0,
+        cmp_op=nl.greater, offset=3,
+    )  # fmt: skip
+    nisa.iota(tiles["counted"], [[2, columns]], offset=1, channel_multiplier=100)
+    nisa.select_reduce(
+        tiles["kept"], tiles["triangle"], on_true=data, on_false=-5.0, reduce_res=tiles["most"], reduce_op=nl.maximum
+    )
+    nisa.local_gather(tiles["gathered"], data, index, num_elem_per_idx=1)
+    nisa.nc_stream_shuffle(tiles["mixed"], data, [31 - i for i in range(32)])
+    nisa.tensor_copy(tiles["some"], data)
+    nisa.tensor_copy_predicated(tiles["some"], loaded(low), tiles["triangle"])
+    for kind, tile in tiles.items():
+        nisa.dma_copy(dst=outs[kind], src=tile)
+    told = nl.ndarray((rows, 8), nl.float32)
+    nisa.tensor_copy(told, where)
+    nisa.dma_copy(dst=found, src=told)
+    return (*outs.values(), found)
+
+
+@nki.jit
+def windowed(x, low, high):
+    """Of each row what lies from `low` to before `high`, and the largest of it."""
+    out, most = (nl.ndarray((x.shape[0], n), nl.float32, buffer=nl.shared_hbm) for n in (x.shape[1], 1))
+    kept, top = nl.ndarray(x.shape, nl.float32), nl.ndarray((x.shape[0], 1), nl.float32)
+    nisa.range_select(
+        kept, on_true_tile=loaded(x), comp_op0=nl.greater_equal, comp_op1=nl.less, bound0=loaded(low),
+        bound1=loaded(high), reduce_res=top, range_start=2.0, on_false_value=-9.0,
+    )  # fmt: skip
+    nisa.dma_copy(dst=out, src=kept)
+    nisa.dma_copy(dst=most, src=top)
+    return out, most

@@ -84,11 +84,11 @@ class RangeSelect(Instruction, opcode=0x64, engine="pool", mnemonic="range_selec
 
 
 class StreamShuffle(Instruction, opcode=0x65, engine="pool", mnemonic="stream_shuffle"):
-    """result[32 * q + i, *N] = source[32 * q + mask[i], *N] for each 32 partitions; bit for bit."""
+    """result[32 * q + i, *N] = source[32 * q + order[i], *N] for each 32 partitions; bit for bit."""
 
     result: Tile = writes()
     source: Tile = reads()
-    mask: tuple[int, ...] = ints(QUADRANT)
+    order: tuple[int, ...] = ints(QUADRANT)
 
     @property
     def takes_bits(self) -> bool:
@@ -101,16 +101,16 @@ class StreamShuffle(Instruction, opcode=0x65, engine="pool", mnemonic="stream_sh
         least = min(rows % QUADRANT or QUADRANT, rows)
         if self.result.dtype != self.source.dtype:
             raise ProgramError(f"stream_shuffle: from {self.source.dtype} to {self.result.dtype}; it converts nothing")
-        if len(self.mask) != QUADRANT or not all(0 <= row < least for row in self.mask[:least]):
+        if len(self.order) != QUADRANT or not all(0 <= row < least for row in self.order[:least]):
             raise ProgramError(
-                f"stream_shuffle: the mask {list(self.mask)}; it takes {QUADRANT} numbers, each of a partition from 0 "
-                f"to {least - 1} of its group"
+                f"stream_shuffle: the order {list(self.order)}; it takes {QUADRANT} numbers, each of a partition from "
+                f"0 to {least - 1} of its group"
             )
 
     def compute(self, *sources: Array) -> Array:
         rows = np.arange(self.source.partitions)
         axis = sources[0].ndim - len(self.source.shape)
-        moved: Array = np.take(sources[0], rows // QUADRANT * QUADRANT + np.array(self.mask)[rows % QUADRANT], axis)
+        moved: Array = np.take(sources[0], rows // QUADRANT * QUADRANT + np.array(self.order)[rows % QUADRANT], axis)
         return moved
 
     def cost(self, device: Device) -> Cost:

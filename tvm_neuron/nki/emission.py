@@ -1,6 +1,6 @@
 """Emission: instructions on tiles that have no addresses yet, with what they need before them."""
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -183,15 +183,16 @@ class Emission(Tensors):
         self.groups[-1].append(Record(made, places, self._at))
         self.written.add(places["psum"])
 
-    def row(self, build: Callable[[Any, Any], Instruction], target: View, source: View) -> None:
-        """One instruction from a tile to a tile of another shape."""
-        self._check_written(source)
-        out, tile = tile_on_chip(target.narrow({})), tile_on_chip(source.narrow({}))
-        made = build(out, tile)
-        ends = zip((name for name, *_ in made.tiles()), (target, source), strict=True)
+    def row(self, build: Callable[..., Instruction], targets: Sequence[View], *sources: View) -> None:
+        """One instruction from tiles to tiles of other shapes; `build` takes them in the order of its operands."""
+        for source in sources:
+            self._check_written(source)
+        views = (*targets, *sources)
+        made = build(*(tile_on_chip(view.narrow({})) for view in views))
+        ends = zip((name for name, *_ in made.tiles()), views, strict=True)
         places = {name: (view.tensor.number, view.start[0]) for name, view in ends}
         self.groups[-1].append(Record(made, places, self._at))
-        self.written.add((target.tensor.number, target.start[0]))
+        self.written |= {(target.tensor.number, target.start[0]) for target in targets}
 
     def start(self, view: View) -> None:
         """Begins what is written without a call of the kernel's for it: to bring `view` somewhere else."""

@@ -45,8 +45,13 @@ INSTRUCTIONS: dict[str, Callable[..., Result]] = {
     "bn_stats": calls.bn_stats,
     "dma_copy": calls.dma_copy,
     "dma_transpose": calls.load_transposed,
+    "local_gather": calls.local_gather,
+    "max8": calls.max8,
+    "nc_find_index8": calls.find_index8,
+    "nc_match_replace8": calls.match_replace8,
     "nc_matmul": calls.nc_matmul,
     "nc_transpose": calls.nc_transpose,
+    "range_select": calls.range_select,
     "reciprocal": calls.reciprocal,
     "scalar_tensor_tensor": calls.scalar_tensor_tensor,
     "tensor_copy": calls.tensor_copy,
@@ -106,6 +111,33 @@ def _dma_copy(*, dst: View, src: View, mask: Any = None, **_: Any) -> None:
     current().do(calls.dma_copy(src), dst, mask)
 
 
+def _shuffle(src: View, dst: View, shuffle_mask: Any, mask: Any = None, **_: Any) -> None:
+    """Partitions of each 32 in another order."""
+    current().do(calls.stream_shuffle(src, shuffle_mask), dst, mask)
+
+
+def _copy_predicated(
+    src: Any, dst: View, predicate: Any, mask: Any = None, reverse_pred: bool = False, **_: Any
+) -> None:
+    """Writes src where the predicate says so, and leaves the others."""
+    current().do(calls.copy_predicated(src, dst, predicate, reverse_pred), dst, mask)
+
+
+def _select_reduce(dst: View, predicate: Any, on_true: Any, on_false: Any, **words: Any) -> None:
+    """A choice of each element, and the largest of what is chosen."""
+    mask, words = words.pop("mask", None), _words("select_reduce", calls.select_reduce, words)
+    current().do(calls.select_reduce(dst, predicate, on_true, on_false, **words), dst, mask)
+
+
+def _into(make: Callable[..., Result]) -> Callable[..., None]:
+    """The form of calls whose result depends on where it is written."""
+
+    def call(dst: View, *operands: Any, **words: Any) -> None:
+        current().do(make(dst, *operands, **_words(make.__name__, make, words)), dst)
+
+    return call
+
+
 def _iota(expr: Any, dtype: Any = "int32", mask: Any = None, **_: Any) -> View:
     """An index at every place of its lattice."""
     return tile_of(calls.iota(expr), mask, dtype)
@@ -129,6 +161,14 @@ def namespace(returns: bool) -> dict[str, Any]:
         names["affine_select"] = returning("affine_select", calls.affine_select)
         names["iota"] = _iota
         names["tensor_partition_reduce"] = _partition_reduce
+        names["nc_stream_shuffle"] = _shuffle
+        names["tensor_copy_predicated"] = _copy_predicated
+    else:
+        names["affine_select"] = _into(calls.affine_select_into)
+        names["iota"] = _into(calls.iota_into)
+        names["nc_stream_shuffle"] = lambda dst, src, *rest, **words: _shuffle(src, dst, *rest, **words)
+        names["tensor_copy_predicated"] = lambda dst, src, *rest, **words: _copy_predicated(src, dst, *rest, **words)
+    names["select_reduce"] = _select_reduce
     names["engine"] = SimpleNamespace(**{name.removesuffix("_engine"): value for name, value in ENGINES.items()})
     names["reduce_cmd"] = SimpleNamespace(**{name: name for name in ("idle", "reset", "reduce", "reset_reduce")})
     return names | ENGINES | {"get_nc_version": get_nc_version, "nc_version": nc_version}

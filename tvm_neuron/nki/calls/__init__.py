@@ -4,7 +4,7 @@ Shapes are [P, *N]: the first axis is the partitions. Every function raises Kern
 """
 
 from tvm_neuron.nki.calls.chosen import COMPARISONS, binary, loop_reduce, rounded, select, unary
-from tvm_neuron.nki.calls.patterned import affine_select, iota
+from tvm_neuron.nki.calls.patterned import affine_select, affine_select_into, iota, iota_into
 from tvm_neuron.nki.calls.pointwise import (
     activation,
     activation_reduce,
@@ -27,6 +27,16 @@ from tvm_neuron.nki.calls.products import (
     partition_sum,
 )
 from tvm_neuron.nki.calls.reductions import bn_aggr, bn_stats, tensor_reduce
+from tvm_neuron.nki.calls.searches import (
+    copy_predicated,
+    find_index8,
+    local_gather,
+    match_replace8,
+    max8,
+    range_select,
+    select_reduce,
+    stream_shuffle,
+)
 from tvm_neuron.nki.calls.transfers import dma_copy, load, store
 
 __all__ = [
@@ -34,26 +44,36 @@ __all__ = [
     "activation",
     "activation_reduce",
     "affine_select",
+    "affine_select_into",
     "binary",
     "bn_aggr",
     "bn_stats",
     "broadcast_to",
+    "copy_predicated",
     "dma_copy",
+    "find_index8",
     "in_sbuf",
     "iota",
+    "iota_into",
     "load",
     "load_transposed",
+    "local_gather",
     "loop_reduce",
+    "match_replace8",
     "matmul",
+    "max8",
     "memset",
     "nc_matmul",
     "nc_transpose",
     "partition_sum",
+    "range_select",
     "reciprocal",
     "rounded",
     "scalar_tensor_tensor",
     "select",
+    "select_reduce",
     "store",
+    "stream_shuffle",
     "tensor_copy",
     "tensor_reduce",
     "tensor_scalar",
@@ -61,4 +81,4 @@ __all__ = [
     "tensor_tensor",
     "tensor_tensor_scan",
     "unary",
-]  # fmt: skip
+]

@@ -1,67 +1,92 @@
-"""Calls whose operand is a pattern over the indices of a tile: constants that are known when the kernel is traced."""
+"""Calls whose operand is a pattern over the indices of a tile, on GpSimd."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tvm_neuron.isa import DmaCopy, Select
+from tvm_neuron.isa import AffineSelect, Iota
 from tvm_neuron.nki.calls.operands import on_chip
-from tvm_neuron.nki.calls.pointwise import memset, tensor_copy
-from tvm_neuron.nki.calls.transfers import load
+from tvm_neuron.nki.calls.pointwise import in_sbuf, memset, tensor_copy
 from tvm_neuron.nki.emission import Result
 from tvm_neuron.nki.index import Index, Mask, as_index
+from tvm_neuron.nki.operators import ALU, named
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.trace import current
 from tvm_neuron.nki.view import View
 
 
-def values(index: Index, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """What an index is at every place of a lattice."""
-    found = np.full((1,) * len(shape), index.start, np.int64)
-    for at, (step, count) in enumerate(index.axes, len(shape) - len(index.axes)):
-        found = found + (step * np.arange(count)).reshape([-1 if axis == at else 1 for axis in range(len(shape))])
-    return np.broadcast_to(found, shape)
-
-
 def iota(expr: Any, dtype: Any = "int32") -> Result:
-    """An index at every place of its lattice, as a tile. It is loaded: the model has no engine that counts."""
+    """An index at every place of its lattice, as a tile."""
     index = as_index(expr)
     if not index.axes:
         raise wrong("iota of a number; it takes an expression over index lattices")
-    return load(current().constant(values(index, index.shape).astype(np.int32), "int32"))
+    return _counted(index, "int32")
+
+
+def iota_into(dst: View, pattern: Sequence[Sequence[int]], offset: int = 0, channel_multiplier: int = 0) -> Result:
+    """offset + p * channel_multiplier + the sum of step * index over `pattern`: (step, count) of each axis."""
+    return _counted(_index(dst, pattern, offset, channel_multiplier), dst.tensor.dtype)
 
 
 def affine_select(pred: Any, on_true_tile: Any, on_false_value: Any) -> Result:
-    """on_true_tile where a comparison of indices holds, else a number; on Vector, by a predicate that is loaded."""
+    """on_true_tile where comparisons of indices hold, else a number: an instruction for each of them."""
     on_chip("affine_select", on_true_tile)
-    shape = on_true_tile.shape
+    shape, dtype = on_true_tile.shape, on_true_tile.tensor.dtype
     if not isinstance(pred, Mask):
-        return tensor_copy(on_true_tile) if pred else memset(shape, on_false_value, on_true_tile.tensor.dtype)
-    holds = np.ones(shape, np.bool_)
-    for test in pred.tests:
-        holds &= values(test, shape) >= 0
-    if holds.all():
-        return tensor_copy(on_true_tile)
-    if not holds.any():
-        return memset(shape, on_false_value, on_true_tile.tensor.dtype)
-    predicate, other = _predicate(holds), current().filled((shape[0], 1), "float32", float(on_false_value))
+        return tensor_copy(on_true_tile) if pred else memset(shape, on_false_value, dtype)
+    return _selected([(test, "is_ge") for test in pred.tests], on_true_tile, on_false_value)
+
+
+def affine_select_into(
+    dst: View,
+    pattern: Sequence[Sequence[int]],
+    channel_multiplier: int,
+    on_true_tile: View,
+    on_false_value: Any,
+    cmp_op: Any = "equal",
+    offset: int = 0,
+) -> Result:
+    """on_true_tile where the affine value, as of `iota`, compares to 0, else a number."""
+    on_chip("affine_select", on_true_tile)
+    test = _index(dst, pattern, offset, channel_multiplier)
+    return _selected([(test, named(cmp_op, ALU, "affine_select"))], on_true_tile, on_false_value)
+
+
+def _index(dst: View, pattern: Sequence[Sequence[int]], offset: int, channel_multiplier: int) -> Index:
+    axes = tuple((int(step), int(count)) for step, count in pattern)
+    if tuple(count for _, count in axes) != dst.shape[1:]:
+        raise wrong(f"a pattern of {[list(axis) for axis in axes]} for {dst}; it has (step, count) of each free axis")
+    return Index(int(offset), ((int(channel_multiplier), dst.shape[0]), *axes))
+
+
+def _counted(index: Index, dtype: str) -> Result:
+    def write(target: View, mask: Mask | None) -> None:
+        _emit(Iota, index, {"result": target.fitted(index.shape)}, mask)
+
+    return Result(index.shape, dtype, "sbuf", write)
+
+
+def _selected(tests: Sequence[tuple[Index, str]], data: View, other: Any) -> Result:
+    source = in_sbuf(data)  # which GpSimd reads alone
 
     def write(target: View, mask: Mask | None) -> None:
-        views = {"result": target.fitted(shape), "predicate": predicate, "on_true": on_true_tile, "on_false": other}
-        current().emit(Select, views, mask)
+        result = target.fitted(data.shape)
+        for number, (index, test) in enumerate(tests):
+            views = {"result": result, "source": result if number else source}
+            _emit(AffineSelect, index, views, mask, other=float(other), test=test)
 
-    return Result(shape, on_true_tile.tensor.dtype, "sbuf", write)
+    return Result(data.shape, data.tensor.dtype, "sbuf", write)
 
 
-def _predicate(holds: NDArray[np.bool_]) -> View:
-    """A tile of ones where `holds`; the same in all places where that is the same."""
-
-    def make() -> View:
-        trace = current()
-        source = trace.constant(holds.astype(np.uint8), "uint8")
-        found = trace.tensor(holds.shape, "uint8", "sbuf")
-        trace.emit(DmaCopy, {"target": found, "source": source}, ring=trace.ring(False))
-        return found
-
-    return current().once(("predicate", holds.shape, holds.tobytes()), make)
+def _emit(build: Any, index: Index, views: dict[str, View], mask: Mask | None, **fixed: Any) -> None:
+    """One instruction whose pattern is `index`, over what `mask` leaves of the views."""
+    shape = views["result"].shape
+    bounds = mask.bounds() if mask is not None else {}
+    steps = [0] * (len(shape) - len(index.axes)) + [step if count > 1 else 0 for step, count in index.axes]
+    start = index.start + sum(steps[axis] * low for axis, (low, _) in bounds.items())
+    cut = {name: view.narrow(bounds) for name, view in views.items()}
+    trace = current()
+    before = len(trace.groups[-1])
+    trace.emit(partial(build, pattern=(start, *steps)), cut, kept=len(shape) - 1, **fixed)
+    if len(trace.groups[-1]) > before + 1:
+        raise wrong(f"{views['result']} takes several instructions; a pattern of indices is that of one")

@@ -46,7 +46,7 @@ def nc_transpose(data: Any, engine: Any = None) -> Result:
         trace = current()
         if mask is not None and mask.bounds():
             raise wrong("a transposition with a mask; slice its operand instead")
-        trace.row(Transpose, target.fitted(shape), data)
+        trace.row(Transpose, [target.fitted(shape)], data)
 
     return Result(shape, data.tensor.dtype, "psum", write)
 

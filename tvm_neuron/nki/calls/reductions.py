@@ -80,7 +80,7 @@ def bn_stats(data: Any) -> Result:
 
     def write(target: View, mask: Mask | None) -> None:
         source = data.narrow(mask.bounds() if mask is not None else {})
-        current().row(BnStats, target, source)
+        current().row(BnStats, [target], source)
 
     return Result((data.shape[0], 6), "float32", "sbuf", write)
 
@@ -88,4 +88,4 @@ def bn_stats(data: Any) -> Result:
 def bn_aggr(data: Any) -> Result:
     """[P, 2]: mean and variance of what threes of (count, mean, variance * count) tell."""
     on_chip("bn_aggr", data)
-    return Result((data.shape[0], 2), "float32", "sbuf", lambda target, _: current().row(BnAggr, target, data))
+    return Result((data.shape[0], 2), "float32", "sbuf", lambda target, _: current().row(BnAggr, [target], data))
