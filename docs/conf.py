@@ -26,7 +26,10 @@ html_theme_options = {
 }
 default_role = "code"  # in docstrings single backticks are code
 myst_heading_anchors = 4
-autodoc_mock_imports = ["onnxscript", "torch"]  # the doors of PyTorch have a page without it
+autodoc_mock_imports = [  # pages of what stands on extras are made without them
+    "fastapi", "grpc", "kserve", "onnxscript", "orjson", "prometheus_client", "ray", "starlette", "tensorflow",
+    "tf2onnx", "torch", "uvicorn",
+]  # fmt: skip
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True

@@ -13,13 +13,13 @@ from tvm_neuron.codegen.options import LEVELS, BuildOptions
 from tvm_neuron.codegen.overlap.arriving import start_as_it_arrives
 from tvm_neuron.codegen.overlap.overlap import overlap_batch
 from tvm_neuron.codegen.residents import Room, check_all_stay, place_stage, place_within
+from tvm_neuron.codegen.search import left_out
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.steps import Alternative
 from tvm_neuron.codegen.sync import synchronise
 from tvm_neuron.codegen.tiles.run_in_tiles import tile_stage, with_less_for_weights
 from tvm_neuron.codegen.tiles.tries import tries
 from tvm_neuron.codegen.work import kernel_macs
-from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
 from tvm_neuron.neff import Neff
 from tvm_neuron.program import Program
@@ -81,10 +81,8 @@ def compile_stage(ways: Sequence[Stage], device: Device, options: BuildOptions, 
 
 
 def _if_it_fits(candidates: Iterator[tuple[Stage, Room]]) -> Iterator[tuple[Stage, Room]]:
-    try:
+    with left_out([]):
         yield from candidates
-    except CompileError:  # another way does
-        return
 
 
 def _placed(stage: Stage, device: Device, options: BuildOptions, keep_weights: bool) -> Iterator[tuple[Stage, Room]]:

@@ -93,15 +93,26 @@ def fitting(make: Callable[[Way], Made], ways: Iterable[Way]) -> list[Made]:
     found: list[Made] = []
     refusals: list[CompileError] = []
     for way in ways:
-        try:
+        with left_out(refusals):
             found.append(make(way))
-        except InternalError:
-            raise
-        except CompileError as error:
-            refusals.append(error)
     if refusals and not found:
         raise refusals[0]
     return found
+
+
+@contextmanager
+def left_out(refusals: list[CompileError]) -> Iterator[None]:
+    """One way of several: that it doesn't fit is put down, and no more.
+
+    Raises:
+        InternalError: the compiler failed.
+    """
+    try:
+        yield
+    except InternalError:
+        raise
+    except CompileError as error:
+        refusals.append(error)
 
 
 def total_ps(pipeline: Pipeline) -> int:

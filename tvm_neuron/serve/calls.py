@@ -82,6 +82,24 @@ class Calls:
             facts = {"model": name, "version": version, "protocol": protocol, "status": status, "ms": ms}
             self.log.write("request", **facts, id=asked, **({"error": told} if told else {}))
 
+    async def load(self, name: str) -> None:
+        """Loads a model, all its versions.
+
+        Raises:
+            NeuronError: see `Repository.load`.
+        """
+        await self.repository.load(name)
+        self.log.write("load", model=name)
+
+    async def unload(self, name: str) -> None:
+        """Unloads a model.
+
+        Raises:
+            NeuronError: see `Repository.unload`.
+        """
+        await self.repository.unload(name)
+        self.log.write("unload", model=name)
+
     def metadata(self, name: str, version: str) -> dict[str, Any]:
         """Of a model.
 

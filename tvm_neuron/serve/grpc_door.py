@@ -70,25 +70,15 @@ class Door(pb_grpc.GRPCInferenceServiceServicer):
 
     async def RepositoryModelLoad(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Loads a model."""
-
-        async def load() -> Any:
-            name = _model_name(request)
-            await self._calls.repository.load(name)
-            self._calls.log.write("load", model=name)
-            return pb.RepositoryModelLoadResponse(model_name=name, isLoaded=True)
-
-        return await _answered(load(), context)
+        name = _model_name(request)
+        await _answered(self._calls.load(name), context)
+        return pb.RepositoryModelLoadResponse(model_name=name, isLoaded=True)
 
     async def RepositoryModelUnload(self, request: Any, context: Any) -> Any:  # noqa: N802
         """Unloads a model."""
-
-        async def unload() -> Any:
-            name = _model_name(request)
-            await self._calls.repository.unload(name)
-            self._calls.log.write("unload", model=name)
-            return pb.RepositoryModelUnloadResponse(model_name=name, isUnloaded=True)
-
-        return await _answered(unload(), context)
+        name = _model_name(request)
+        await _answered(self._calls.unload(name), context)
+        return pb.RepositoryModelUnloadResponse(model_name=name, isUnloaded=True)
 
 
 async def _answered(work: Awaitable[Any], context: Any) -> Any:

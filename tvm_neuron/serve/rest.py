@@ -99,14 +99,12 @@ def make_app(calls: Calls, body_bytes: int) -> FastAPI:
 
     @app.post("/v2/repository/models/{name}/load")
     async def load(name: str) -> Response:
-        await calls.repository.load(name)
-        calls.log.write("load", model=name)
+        await calls.load(name)
         return _json({"name": name, "load": True})
 
     @app.post("/v2/repository/models/{name}/unload")
     async def unload(name: str) -> Response:
-        await calls.repository.unload(name)
-        calls.log.write("unload", model=name)
+        await calls.unload(name)
         return _json({"name": name, "unload": True})
 
     @app.get("/metrics")

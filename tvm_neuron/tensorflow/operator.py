@@ -14,7 +14,7 @@ _TOKEN = "tvm_neuron_run"  # by which graphs that were saved find `_run` in a ne
 
 def register() -> None:
     """Make saved graphs find the function in this process."""
-    script_ops._py_funcs._funcs[_TOKEN] = _run
+    script_ops._py_funcs._funcs.update({_TOKEN: _run})
 
 
 def call(library: tf.Tensor, digest: str, inputs: Sequence[tf.Tensor], outputs: Sequence[tf.TensorSpec]) -> list[Any]:
