@@ -31,7 +31,9 @@ def resize(scale: float, extent: int, **attributes: str) -> onnx.ModelProto:
 @given(
     scale=st.integers(1, 40).map(lambda tenths: tenths / 10) | st.floats(0.0625, 4, width=32),
     extent=st.integers(1, 40),
-    coordinates=st.sampled_from(["asymmetric", "half_pixel", "pytorch_half_pixel", "tf_half_pixel_for_nn"]),
+    coordinates=st.sampled_from(
+        ["asymmetric", "half_pixel", "pytorch_half_pixel", "tf_half_pixel_for_nn", "half_pixel_symmetric"]
+    ),
     rounding=st.sampled_from(["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"]),
 )
 def test_every_element_comes_from_where_onnxruntime_takes_it(

@@ -31,7 +31,9 @@ def positions(axis: Axis, mode: str) -> np.ndarray:
         case "half_pixel":
             return (y + half) / scale - half
         case "half_pixel_symmetric":
-            return size / 2 * (1 - np.float32(axis.new_size) / length) + (y + half) / scale - half
+            begin = size / 2 * (1 - np.float32(axis.new_size) / length)
+            wide = np.arange(axis.new_size) + 0.5  # float64 up to the sum, which onnxruntime has here alone
+            return (begin + wide / np.float64(scale) - 0.5).astype(np.float32)
         case "pytorch_half_pixel":
             return (y + half) / scale - half if axis.new_size > 1 else np.zeros_like(y)
         case "align_corners":
