@@ -3,25 +3,21 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tvm_neuron.codegen.kernels.affine import fold_scale
 from tvm_neuron.codegen.kernels.bounce import bounce_through_dram
-from tvm_neuron.codegen.kernels.exact_constants import keep_bits
 from tvm_neuron.codegen.kernels.fill_first import fill_first
 from tvm_neuron.codegen.kernels.fold_rows import fold_rows
-from tvm_neuron.codegen.kernels.functions import use_functions
 from tvm_neuron.codegen.kernels.fuse import fuse
-from tvm_neuron.codegen.kernels.leaky_relu import use_maxima
 from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operands
 from tvm_neuron.codegen.kernels.order_channels import order_channels
 from tvm_neuron.codegen.kernels.pack import pack_depth
 from tvm_neuron.codegen.kernels.pack_columns import pack_columns
+from tvm_neuron.codegen.kernels.simplified import simplified
 from tvm_neuron.codegen.kernels.split_depth import split_depth
 from tvm_neuron.codegen.kernels.split_outputs import split_outputs
 from tvm_neuron.codegen.kernels.start_early import start_early
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.kernels.sum_biases import sum_biases
 from tvm_neuron.codegen.kernels.tables import move_tables
-from tvm_neuron.codegen.kernels.truths import simplify_truths
 from tvm_neuron.codegen.kernels.widen_outputs import widen_outputs
 from tvm_neuron.codegen.passes.after_moves import scale_after_moves
 from tvm_neuron.codegen.passes.batches import split_batches
@@ -173,6 +169,10 @@ def _apply_rules(w: _Work) -> None:
     w.kernels = [apply_rules(block, w.rules, w.context) for block in w.graph.blocks]
 
 
+def _simplified(w: _Work) -> None:
+    w.kernels = [simplified(kernel) for kernel in w.kernels]
+
+
 def _pack_depth(w: _Work) -> None:
     w.kernels = pack_depth(w.kernels, w.partition_of, choose_dtypes(w.kernels, w.precisions), w.device, w.ring)
 
@@ -193,11 +193,6 @@ def _kernels(function: Callable[..., list[Kernel]], *names: str) -> Callable[[_W
         work.kernels = function(work.kernels, *(getattr(work, name) for name in names))
 
     return run
-
-
-def _each(function: Callable[[Kernel], Kernel]) -> Callable[[_Work], None]:
-    """What changes each kernel that engines run."""
-    return _kernels(lambda kernels: [kernel if kernel.by_dma else function(kernel) for kernel in kernels])
 
 
 STEPS: tuple[Step[_Work], ...] = (
@@ -230,11 +225,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("choose_routes", "of the moves that layouts made", _graph(choose_routes, "partition_of", "rules", "context")),
     Step("apply_rules", "blocks become kernels", _apply_rules, True),
     Step("fuse", "results leave PSUM once", _kernels(fuse), True),
-    Step("keep_bits", "integers, before arithmetic on them is changed", _each(keep_bits), True),
-    Step("fold_scale", "of all that was joined, into weights", _each(fold_scale), True),
-    Step("use_functions", "what is left of arithmetic", _each(use_functions)),
-    Step("use_maxima", "functions that are none of ACT's", _each(use_maxima)),
-    Step("simplify_truths", "conditions of what was not recognised", _each(simplify_truths)),
+    Step("simplified", "arithmetic, of all that was joined", _simplified, True),
     Step("move_tables", "what does not fit beside a kernel", _kernels(move_tables, "partition_of"), True),
     Step("choose_operands", "in the precision asked for", _kernels(choose_operands, "precisions", "device"), True),
     Step("fold_rows", "before weights are packed otherwise", _kernels(fold_rows, "partition_of", "device")),

@@ -9,5 +9,8 @@ from tvm_neuron.schedule.kernel import Kernel
 
 
 def simplified(kernel: Kernel) -> Kernel:
-    """The kernel, as it is if it only moves data."""
+    """The kernel, as it is if it only moves data.
+
+    Integers come first, before arithmetic on them is changed, then scales, functions, and what is none of ACT's functions.
+    """
     return kernel if kernel.by_dma else simplify_truths(use_maxima(use_functions(fold_scale(keep_bits(kernel)))))
