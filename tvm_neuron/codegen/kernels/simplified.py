@@ -11,6 +11,6 @@ from tvm_neuron.schedule.kernel import Kernel
 def simplified(kernel: Kernel) -> Kernel:
     """The kernel, as it is if it only moves data.
 
-    Integers come first, before arithmetic on them is changed, then scales, functions, and what is none of ACT's functions.
+    Integers come first, before arithmetic on them is changed; then scales, ACT's functions, and what is none of them.
     """
     return kernel if kernel.by_dma else simplify_truths(use_maxima(use_functions(fold_scale(keep_bits(kernel)))))
