@@ -194,3 +194,11 @@ def test_signatures_are_chosen_by_the_user(tmp_path: Path) -> None:
     chosen = tf.saved_model.load(tmp_path / "saved").signatures["thrice"]
     x = RNG.standard_normal(3).astype("f4")
     check(run(tvm_neuron.compile(chosen, options=EXACT), x), x * 3)
+
+
+def test_convolutions_of_several_groups() -> None:
+    keras.utils.set_random_seed(2)
+    data = keras.Input((8, 8, 4))
+    model = keras.Model(data, keras.layers.Conv2D(8, 3, groups=2, padding="same")(data))
+    image = RNG.standard_normal((1, 8, 8, 4)).astype("f4")
+    check(run(tvm_neuron.compile(model, image, target="neuron/inf2", options=EXACT), image), model(image))

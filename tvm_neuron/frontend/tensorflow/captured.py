@@ -13,6 +13,7 @@ from tvm_neuron.frontend.cause import cause
 from tvm_neuron.frontend.tensorflow.need import need_tensorflow
 
 _SERVING = "serving_default"
+_OF_XLA = "_XlaMustCompile"  # XLA compiles such functions whole: those of Keras for convolutions of several groups
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,17 @@ def captured(model: Any, example_inputs: Any = None) -> Captured:
         names = [f"output_{number}" for number in range(len(frozen.outputs))]
     inputs = {tensor.name.partition(":")[0]: tensor.name for tensor in frozen.inputs}
     outputs = dict(zip(names, (tensor.name for tensor in frozen.outputs), strict=True))
-    return Captured(frozen.graph.as_graph_def(), inputs, outputs)
+    return Captured(_inlineable(frozen.graph.as_graph_def()), inputs, outputs)
+
+
+def _inlineable(graph: Any) -> Any:
+    """The graph without the marks of functions that are not to be put into it: ONNX has no calls of them."""
+    for node in [*graph.node, *(node for function in graph.library.function for node in function.node_def)]:
+        node.attr.pop(_OF_XLA, None)
+    for function in graph.library.function:
+        function.attr.pop(_OF_XLA, None)
+        function.attr.pop("_noinline", None)
+    return graph
 
 
 def _of_keras(tensorflow: Any, model: Any, example_inputs: Any) -> Any:

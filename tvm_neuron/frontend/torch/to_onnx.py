@@ -5,6 +5,7 @@ import io
 import logging
 import warnings
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 import onnx
@@ -37,6 +38,7 @@ def to_onnx(captured: Any, arguments: Arguments, input_names: Sequence[str] | No
 
 def _of_program(program: Any) -> onnx.ModelProto:
     torch = need_torch()
+    program = import_module("tvm_neuron.frontend.torch.decompose").decomposed(program)  # which imports torch
     written = torch.onnx.export(program, dynamo=True, opset_version=OPSET, verbose=False)
     model: onnx.ModelProto = written.model_proto
     return model

@@ -1,0 +1,117 @@
+"""What torch's exporter has no rule for becomes simpler operators that give what torch gives."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import tvm
+from torch import Tensor
+from torch.nn import functional
+
+import tvm_neuron
+from tvm_neuron.frontend.torch.decompose import TABLE, decomposed
+
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+FLOAT32 = 2e-5  # approximations in float32, and sums of some dozens
+GENERATOR = torch.Generator().manual_seed(0)
+
+
+def _normal(*shape: int) -> Tensor:
+    return torch.randn(shape, generator=GENERATOR)
+
+
+def _repeated(*shape: int) -> Tensor:
+    """Values of which many are equal."""
+    return torch.randint(0, 4, shape, generator=GENERATOR).float()
+
+
+SIGNED = torch.tensor([0.0, -0.0, 1.5, -2.0, 3e30, -3e-30])
+HOLES = torch.tensor([[1.0, float("nan"), -2.0], [float("nan"), 5.0, 0.5]])
+EDGES = torch.sort(_normal(3, 7))[0]
+CASES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
+    "lgamma": (torch.lgamma, (torch.cat([torch.linspace(-5.3, 12, 40), torch.tensor([1.0, 2.0, 150.0])]),)),
+    "digamma": (torch.digamma, (torch.cat([torch.linspace(-5.3, 12, 40), torch.tensor([1.0, 150.0])]),)),
+    "i0": (torch.i0, (torch.linspace(-20, 20, 41),)),
+    "erfinv": (torch.erfinv, (torch.tensor([-0.99999, -0.9, -0.1, 0.0, 0.3, 0.97, 0.9999, 1.0]),)),
+    "hypot": (torch.hypot, (SIGNED.unsqueeze(1), SIGNED)),
+    "signbit": (torch.signbit, (SIGNED,)),
+    "copysign": (torch.copysign, (_normal(6), SIGNED)),
+    "fmax": (torch.fmax, (HOLES, HOLES.flip(1))),
+    "fmin": (torch.fmin, (HOLES, HOLES.flip(1))),
+    "rrelu": (functional.rrelu, (_normal(4, 7),)),
+    "kthvalue": (lambda x: torch.kthvalue(x, 2, 1, keepdim=True), (_normal(3, 6, 4),)),
+    "median": (lambda x: (torch.median(x, 1), torch.median(x)), (_normal(3, 6, 4),)),
+    "mode": (lambda x: torch.mode(x, 1)[0], (_repeated(3, 9, 2),)),
+    "searchsorted": (lambda x, y: torch.searchsorted(x, y, right=True), (EDGES, torch.cat([EDGES, _normal(3, 4)], 1))),
+    "bucketize": (lambda x, y: torch.bucketize(x, y), (_normal(3, 4), EDGES[0])),
+    "cdist": (lambda x, y: (torch.cdist(x, y), torch.cdist(x, y, 1.0)), (_normal(2, 5, 3), _normal(2, 4, 3))),
+    "masked_scatter": (lambda x, y: x.masked_scatter(y > 1, y), (_normal(4, 6), _repeated(4, 6))),
+    "cumprod": (lambda x: torch.cumprod(x, 1), (_normal(2, 9, 3),)),
+    "cummax": (lambda x: torch.cummax(x, 1), (_repeated(2, 9, 3),)),
+    "cummin": (lambda x: torch.cummin(x, 1), (_repeated(2, 9, 3) - 3,)),
+    "adaptive_max_pool1d": (lambda x: functional.adaptive_max_pool1d(x, 4), (_normal(2, 3, 7),)),
+    "adaptive_max_pool2d": (
+        lambda x: functional.adaptive_max_pool2d(x, (3, 4), return_indices=True),
+        (_repeated(2, 3, 7, 9),),
+    ),
+    "adaptive_max_pool3d": (lambda x: functional.adaptive_max_pool3d(x, (3, 2, 4)), (_normal(1, 2, 7, 5, 6),)),
+    "adaptive_avg_pool3d": (lambda x: functional.adaptive_avg_pool3d(x, (3, 2, 4)), (_normal(1, 2, 7, 5, 6),)),
+    "nearest": (lambda x: functional.interpolate(x, scale_factor=0.6), (_normal(1, 2, 11, 9),)),
+    "corners": (
+        lambda x: functional.interpolate(x, scale_factor=0.6, mode="bilinear", align_corners=True),
+        (_normal(1, 2, 11, 9),),
+    ),
+}
+
+
+class Module(torch.nn.Module):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: Tensor) -> Any:
+        return self.function(*inputs)
+
+
+def leaves(found: Any) -> list[Tensor]:
+    return torch.utils._pytree.tree_leaves(found)
+
+
+def check(found: Any, wanted: Any) -> None:
+    for got, right in zip(leaves(found), leaves(wanted), strict=True):
+        assert got.dtype == right.dtype
+        torch.testing.assert_close(got, right, rtol=FLOAT32, atol=FLOAT32, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_gives_what_torch_gives(name: str) -> None:
+    function, inputs = CASES[name]
+    module = Module(function).eval()
+    program = decomposed(torch.export.export(module, inputs))
+    targets = {node.target for node in program.graph_module.graph.nodes}
+    left = targets & set(TABLE) - {torch.ops.aten.upsample_bilinear2d.vec}  # which stays, by sizes
+    assert not left
+    check(program.module()(*inputs), module(*inputs))
+
+
+def test_what_is_resized_by_a_whole_number_stays() -> None:
+    program = torch.export.export(Module(lambda x: functional.interpolate(x, scale_factor=2)), (_normal(1, 2, 4, 4),))
+    assert torch.ops.aten.upsample_nearest2d.vec in {node.target for node in decomposed(program).graph.nodes}
+
+
+def test_they_are_compiled() -> None:
+    def forward(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        resized = functional.interpolate(x[:, None], scale_factor=0.6)
+        return torch.lgamma(x), torch.median(x, 1)[0], torch.cummax(x, 1)[0], torch.cdist(x, y), resized
+
+    inputs = _normal(6, 8), _normal(5, 8)
+    library = tvm_neuron.compile(forward, inputs, options=tvm_neuron.BuildOptions(fp32_cast="none"))
+    executor = library["default"](tvm.cpu())
+    for spec, value in zip(executor.inputs, inputs, strict=True):
+        executor.set_input(spec.name, value.numpy())
+    executor.run()
+    for number, right in enumerate(forward(*inputs)):
+        found = executor.get_output(number).numpy()
+        np.testing.assert_allclose(found, right.numpy(), rtol=1e-4, atol=1e-4)  # functions of ACT, good to 1e-5
