@@ -22,6 +22,18 @@ _OF_SCRIPT = {
         (r'(?s)cutlass = tvm\.target\.Target\(\n    \{.*?\n\)', 'cutlass = tvm.target.Target("neuron")'),
         (r"lib1 = finalize_modules\(.*\)", ""),
     ),
+    # of what a GPU needs, its library, its schedules and their search are left out
+    "customize_opt": (
+        (r"\nmod = CublasDispatch\(\)\(mod\)", ""),
+        (r'os\.getenv\("CI", ""\) != "true"', "False"),
+        (r"(?s)dl\.ApplyDefaultSchedule\(.*?\n        \),", ""),
+        (r"tvm\.target\.Target\.from_device\(device\)", 'tvm.target.Target("neuron")'),
+    ),
+    "e2e_opt_model": (
+        (r'(?s)relax\.get_pipeline\(\n +"static_shape_tuning",.*?\n    \)', 'relax.get_pipeline("zero")'),
+        (r"mod = tvm\.s_tir\.transform\.DefaultGPUSchedule\(\)\(mod\)", "pass"),
+        (r'"nvidia/geforce-rtx-3090-ti"', '"neuron"'),
+    ),
     # NumPy 2.4 takes no type of TVM's for a dtype
     "cross_compilation_and_rpc": ((r"A\.dtype", "str(A.dtype)"),),
     # what they import from `tvm` was on a hidden line of the rendered page

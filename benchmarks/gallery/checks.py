@@ -103,6 +103,18 @@ def _tvmc_python(values: Values) -> tuple[np.ndarray, np.ndarray]:
     return result.outputs["output_0"], _onnxruntime(onnx.load("my_model.onnx"), {"data": image})
 
 
+def _linear_layers(values: Values) -> tuple[np.ndarray, np.ndarray]:
+    data, first, bias, second = (each.numpy().astype("float64") for each in (values["data"], *values["gpu_params"]))
+    return values["gpu_out"], np.maximum(data @ first.T + bias, 0) @ second.T
+
+
+def _resnet18(values: Values) -> tuple[np.ndarray, np.ndarray]:
+    import torch
+
+    with torch.no_grad():
+        return values["gpu_out"], values["torch_model"](torch.from_numpy(values["gpu_data"].numpy())).numpy()
+
+
 def _relay_of_prequantized(values: Values) -> tuple[np.ndarray, np.ndarray]:
     return values["tvm_result"], values["pt_result"]
 
@@ -122,6 +134,8 @@ CHECKS: dict[str, Check] = {
     # results are whole steps of a scale, of which a few come out one beside
     "deploy_prequantized": Check("torch", _relay_of_prequantized, bound=0.1),
     "deploy_prequantized_tflite": Check("LiteRT", _quantised_tflite, bound=0.1),
+    "customize_opt": Check("NumPy in float64", _linear_layers),
+    "e2e_opt_model": Check("torch", _resnet18),
     "using_external_lib": Check("TVM's kernels in float32", _external_lib),
 }
 

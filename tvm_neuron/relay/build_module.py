@@ -74,7 +74,7 @@ def build(
     if is_relay(ir_mod):
         names = {str(param.name_hint) for param in main_of(ir_mod).params}
         given = {name: value for name, value in (params or {}).items() if name in names}  # the others are bound already
-        ir_mod = to_relax(ir_mod)
+        ir_mod = to_relax(ir_mod, {name: _as_tensor(value).numpy() for name, value in given.items()})
     wanted = _in_regions(wanted, ir_mod)
     executable = compiler.build(ir_mod, _weights(given), wanted)
     root = make_module({FACTORY_ENTRY: mod_name.encode()})

@@ -10,11 +10,12 @@ from tvm import relax
 from tvm_neuron.errors import InputError
 from tvm_neuron.frontend.onnx.needs import NeedsValueError
 from tvm_neuron.relay import build_module
-from tvm_neuron.relay.ir.expr import Function, Var
-from tvm_neuron.relay.ir.functor import bind
+from tvm_neuron.relay.ir.expr import Call, Function, Var
+from tvm_neuron.relay.ir.functor import bind, post_order
 from tvm_neuron.relay.ir.ty import TensorType
 from tvm_neuron.relay.lower import main_of, to_relax
 from tvm_neuron.relay.modules import is_relay, module_of
+from tvm_neuron.relay.op.declare import COMPUTED
 from tvm_neuron.relay.open_model import OpenModel
 from tvm_neuron.runtime import Executor
 
@@ -81,7 +82,7 @@ class Compiled:
         assert self._main is not None
         params = [Var(p.name_hint, TensorType(shapes[p.name_hint], p.type_annotation.dtype)) for p in self._inputs]
         body = bind(self._main, dict(zip(self._inputs, params, strict=True))).body
-        return to_relax(module_of(Function(params, body), self._mod))
+        return to_relax(module_of(Function(params, body), self._mod), known)
 
     def _compiled(self, mod: tvm.IRModule) -> tuple[Executor, bool]:
         executor = build_module.build(mod, self._target, params=self._params)["default"](tvm.cpu())
@@ -93,7 +94,14 @@ def is_open(mod: tvm.IRModule) -> bool:
     if not is_relay(mod):
         return False
     main = main_of(mod)
-    return isinstance(main, OpenModel) or any(not _is_static(param) for param in main.params)
+    if isinstance(main, OpenModel):
+        return True
+    return any(not _is_static(param) for param in main.params) or any(map(_is_computed, post_order(main)))
+
+
+def _is_computed(expr: Any) -> bool:
+    """Whether it is a call with attributes that are expressions."""
+    return isinstance(expr, Call) and COMPUTED in expr.attrs
 
 
 def _is_static(param: Var) -> bool:

@@ -89,8 +89,7 @@ PLACES: Mapping[str, Mapping[str, str]] = {
         "get_pattern_table libtorch mrvl partition_for_cutlass partition_for_tensorrt tensorrt verilator vitis_ai",
     },
     "relay.vision": {
-        "use vision.all_class_non_max_suppression": "regular_non_max_suppression proposal multibox_transform_loc "
-        "non_max_suppression get_valid_counts",
+        "use vision.all_class_non_max_suppression": "regular_non_max_suppression proposal",
     },
     "relay.transform": {
         _TRAINING: "gradient FirstOrderGradient LazyGradientInit",

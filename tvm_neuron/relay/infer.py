@@ -52,7 +52,8 @@ class _Typed(ExprMutator):
     def visit_call(self, call: Call) -> Any:
         """The call with its type."""
         args = [self.visit(arg) for arg in call.args]
-        return Call(self.visit(call.op), args, call.attrs, call.type_args, call.span, ty=self._types.get(call))
+        types = [arg.ty for arg in args] if all(is_known(arg.ty) for arg in args) else call.type_args
+        return Call(self.visit(call.op), args, call.attrs, types, call.span, ty=self._types.get(call))
 
     def visit_tuple(self, tup: Tuple) -> Any:
         """The tuple with its type."""

@@ -13,11 +13,13 @@ from tvm.ir import GlobalVar
 from tvm_neuron.errors import ModelError, NeuronError
 from tvm_neuron.frontend.blocks import ended_on_error
 from tvm_neuron.frontend.onnx.by_tvm import told
+from tvm_neuron.frontend.onnx.needs import NeedsValueError
 from tvm_neuron.frontend.origin import OPERATORS_ATTR, Origin, retag, with_origin
 from tvm_neuron.relay.ir.expr import Call, Constant, Function, If, Let, Op, Tuple, TupleGetItem, Var
 from tvm_neuron.relay.ir.functor import children, post_order
 from tvm_neuron.relay.ir.ty import AnyDim, TensorType, TupleType
-from tvm_neuron.relay.op.declare import OPERATORS, Operator
+from tvm_neuron.relay.known import UnknownError, known_value
+from tvm_neuron.relay.op.declare import COMPUTED, OPERATORS, Operator, attributes
 from tvm_neuron.relay.open_model import OpenModel
 
 _NO_NUMBER = "int() argument must be"
@@ -27,8 +29,10 @@ OUTSIDE_ATTR = "neuron.outside"
 """Attribute of `main`: the names of the operators in no region for the core, of a module that has such regions."""
 
 
-def to_relax(mod: tvm.IRModule) -> tvm.IRModule:
+def to_relax(mod: tvm.IRModule, known: Mapping[str, Any] | None = None) -> tvm.IRModule:
     """The module with `main` as a function of Relax; what it calls of Relay's functions is in it.
+
+    `known` are values of parameters that attributes of operators are computed from.
 
     Raises ModelError: an operator is unknown or does not take these types, a variable has no type, or there is no main;
     NeedsShapeError, NeedsValueError: of a model that is open.
@@ -36,7 +40,7 @@ def to_relax(mod: tvm.IRModule) -> tvm.IRModule:
     main = main_of(mod)
     if isinstance(main, OpenModel):
         return main.closed({}, {})
-    lowering = Lowering(functions_of(mod))
+    lowering = Lowering(functions_of(mod), known=known)
     params = [lowering.parameter(param) for param in main.params]
     return lowering.module(main, params)
 
@@ -62,8 +66,11 @@ def functions_of(mod: tvm.IRModule) -> dict[str, Function]:
 class Lowering:
     """One walk over an expression. `types` are Relay's types of all that was walked, if it notes them."""
 
-    def __init__(self, functions: Mapping[str, Function], notes_types: bool = False) -> None:
+    def __init__(
+        self, functions: Mapping[str, Function], notes_types: bool = False, known: Mapping[str, Any] | None = None
+    ) -> None:
         self._notes_types = notes_types
+        self._known = known or {}
         self.bb = relax.BlockBuilder()
         self.values: dict[Any, Any] = {}
         self.types: dict[Any, Any] = {}
@@ -220,15 +227,55 @@ class Lowering:
             raise ModelError(f"the operator '{name}' of Relay is not here")
         origin = self._origin(call)
         attrs = call.attrs.as_dict()
+        names = attrs.get(COMPUTED, ())
+        given = call.args[: len(call.args) - len(names)]
+        found = [self._operand(arg) for arg in call.args[len(given) :]]
+        computed = dict(zip(names, found, strict=True))
+        args = [self._operand(arg) for arg in given] if not any(map(self._is_untyped, given)) else []
+        try:
+            values = {name: self._value(declared, name, value, origin) for name, value in computed.items()}
+        except NeedsValueError:
+            if self._notes_types and declared.ranks:
+                return self._of_open_sizes(declared, args, attrs | computed)
+            raise
+        attrs = attributes(declared, attrs, values)
         with _told(origin):
-            self._fill(declared, call, attrs)
-        args = [self._operand(arg) for arg in call.args]
+            self._fill(declared, given, attrs)
+        args = [self._operand(arg) for arg in given]
         if declared.variadic and len(args) == 1 and isinstance(args[0], list):
             args = args[0]
         elif declared.variadic and len(args) == 1 and isinstance(args[0].ty, relax.TupleType):
             args = [self.bb.emit(relax.TupleGetItem(args[0], i)) for i in range(len(args[0].ty.fields))]
-        with _told(origin):
-            return self._emitted(declared.lower(args, attrs), origin)
+        try:
+            with _told(origin):
+                return self._emitted(declared.lower(args, attrs), origin)
+        except ModelError as error:
+            if self._notes_types and declared.ranks and _NO_NUMBER in str(error.__cause__):
+                return self._of_open_sizes(declared, args, attrs)
+            raise
+
+    def _of_open_sizes(self, declared: Operator, args: Any, attrs: Mapping[str, Any]) -> Any:
+        """What stands for results of which only the number of dimensions is known, when types are asked for."""
+        assert declared.ranks is not None
+        dtype = attrs.get("dtype") or args[0].ty.dtype
+        found = [relax.Var("open", relax.TensorType(ndim=rank, dtype=dtype)) for rank in declared.ranks(args, attrs)]
+        return found if declared.outputs is not None else found[0]
+
+    def _value(self, declared: Operator, name: str, value: Any, origin: Origin) -> Any:
+        """The value of an attribute that is computed, or what computes it where the body takes that."""
+        if name in declared.tensors:
+            return value
+        try:
+            return known_value(self.bb, value, self._known)
+        except UnknownError as error:
+            if self._notes_types and name in declared.shapeless:
+                return declared.attributes[name]
+            names = ", ".join(sorted(error.inputs))
+            raise NeedsValueError(
+                f"{origin}: it needs the value of '{name}' when it is compiled, which comes from {names}: give that in "
+                "params, or call the function by an executor or the VM, which take it from each call",
+                error.inputs,
+            ) from error
 
     def _emitted(self, value: Any, origin: Origin) -> Any:
         """The expression bound to variables, the last call of each with its origin: what precedes it takes it over."""
@@ -239,14 +286,14 @@ class Lowering:
             value = with_origin(value, origin)
         return self.bb.emit(value) if isinstance(value, relax.Call | relax.TupleGetItem) else value
 
-    def _fill(self, declared: Operator, call: Call, attrs: Mapping[str, Any]) -> None:
-        missing = [index for index, arg in enumerate(call.args) if self._is_untyped(arg)]
+    def _fill(self, declared: Operator, args: list[Any], attrs: Mapping[str, Any]) -> None:
+        missing = [index for index, arg in enumerate(args) if self._is_untyped(arg)]
         if not missing or declared.fill is None:
             return
-        known = [None if index in missing else self.type_of(arg) for index, arg in enumerate(call.args)]
+        known = [None if index in missing else self.type_of(arg) for index, arg in enumerate(args)]
         for index, ty in declared.fill(known, attrs).items():
             if index in missing:
-                self._fill_in(call.args[index], ty)
+                self._fill_in(args[index], ty)
 
     def _origin(self, call: Call) -> Origin:
         name = str(call.op.name)

@@ -14,6 +14,9 @@ from tvm_neuron.relay.op.declare import OPERATORS
 from tvm_neuron.relay.open_model import OpenModel
 
 _VERSION = '#[version = "0.0.5"]\n'
+_ALWAYS = ("pool_size", "axes")
+"""Attributes that Relay printed even where they are what operators have by themselves."""
+
 _SHOWN = 20
 """Constants of more elements are printed by their type."""
 
@@ -157,7 +160,7 @@ def _attributes(call: Call) -> list[str]:
     return [
         f"{name}={_value(value)}"
         for name, value in call.attrs.as_dict().items()
-        if value is not None and not (name in usual and usual[name] == value)
+        if name in _ALWAYS or (value is not None and not (name in usual and usual[name] == value))
     ]
 
 

@@ -8,7 +8,7 @@ import tvm
 from tvm.ir import BaseFunc, GlobalVar
 from tvm_ffi.dataclasses import field, py_class
 
-from tvm_neuron.relay.ir.ty import IncompleteType, TensorType, is_known
+from tvm_neuron.relay.ir.ty import IncompleteType, TensorType, full_dtype, is_known
 
 _NARROWER = {"int64": "int32", "float64": "float32"}  # how Relay took Python's numbers, not NumPy's
 
@@ -212,7 +212,7 @@ class Call(RelayExpr, tvm.ir.Expr):
     op: Any
     args: list[Any]
     attrs: Any
-    type_args: list[Any]
+    type_args: list[Any] = field(structural_eq="ignore")
 
     def __init__(
         self, op: Any, args: Sequence[Any], attrs: Any = None, type_args: Sequence[Any] | None = None, span: Any = None,
@@ -320,6 +320,7 @@ def const(value: Any, dtype: str | None = None, span: Any = None) -> Constant:
 
     Raises TypeError: it is no number, array or tensor.
     """
+    dtype = full_dtype(dtype) if isinstance(dtype, str) else dtype
     if isinstance(value, tvm.runtime.Tensor):
         return Constant(value if dtype is None else tvm.runtime.tensor(value.numpy().astype(dtype)), span)
     array = np.array(value, dtype=dtype)

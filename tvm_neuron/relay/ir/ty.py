@@ -30,7 +30,7 @@ class _Compared:
 
 @py_class("relay.TensorType")
 class TensorType(_Compared, Type):
-    """A tensor of `shape` (numbers, TVM's expressions, `Any()`) and `dtype`.
+    """A tensor of `shape` (numbers, TVM's expressions, `Any()`) and `dtype`; `int`, `uint` and `float` are of 32 bits.
 
     Raises TypeError: a dimension is neither a whole number nor an expression.
     """
@@ -40,7 +40,7 @@ class TensorType(_Compared, Type):
 
     def __init__(self, shape: Sequence[Dim] | Dim, dtype: Any = "float32") -> None:
         listed = [shape] if isinstance(shape, int | tvm.ir.Expr) else shape
-        self.__ffi_init__([_dim(dim) for dim in listed], str(dtype))
+        self.__ffi_init__([_dim(dim) for dim in listed], full_dtype(str(dtype)))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TensorType) or self.dtype != other.dtype or len(self.shape) != len(other.shape):
@@ -105,6 +105,11 @@ class AnyDim(tvm.ir.Expr):
 def scalar_type(dtype: str) -> TensorType:
     """The type of a tensor without dimensions."""
     return TensorType((), dtype)
+
+
+def full_dtype(name: str) -> str:
+    """A dtype with its bits: Relay's names without any have 32."""
+    return f"{name}32" if name in ("int", "uint", "float") else name
 
 
 def is_known(ty: object) -> bool:

@@ -37,7 +37,10 @@ FAMILIES = (
 )  # fmt: skip
 """The files, in the order of the manual."""
 
-_WRAPPED: dict[str, Callable[..., Any]] = {"arange": create.arange, "meshgrid": shape.meshgrid, "topk": sorting.topk}
+_WRAPPED: dict[str, Callable[..., Any]] = {
+    "arange": create.arange, "meshgrid": shape.meshgrid, "topk": sorting.topk,
+    "segment_sum": segments.segment_sum,
+}  # fmt: skip
 """Functions that users call and that make calls of operators, or none."""
 
 MEANINGS.update(PUBLIC)

@@ -74,10 +74,15 @@ def transposed(
     given, weights = relayout(data, data_layout, plain), relayout(weight, kernel_layout, kernel)
     if out_dtype and out_dtype != str(data.ty.dtype):
         given, weights = R.astype(given, out_dtype), R.astype(weights, out_dtype)
+    # what is added to the output is less of it cut off, and zeros where nothing was: Relax takes less than a stride
+    edges, more = pads(padding, count), listed(output_padding, count)
+    cut = [*edges[:count], *(max(edge - each, 0) for edge, each in zip(edges[count:], more, strict=True))]
+    beyond = [max(each - edge, 0) for edge, each in zip(edges[count:], more, strict=True)]
     result = _TRANSPOSE[count](
-        given, weights, listed(strides, count), pads(padding, count), listed(output_padding, count),
-        listed(dilation, count), groups, plain, kernel,
-    )  # fmt: skip
+        given, weights, listed(strides, count), cut, [0] * count, listed(dilation, count), groups, plain, kernel
+    )
+    if any(beyond):
+        result = R.nn.pad(result, [0, 0, 0, 0, *(width for each in beyond for width in (0, each))])
     return relayout(result, plain, out_layout or data_layout)
 
 

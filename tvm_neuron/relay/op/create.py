@@ -6,20 +6,17 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from tvm_neuron.errors import ModelError
-from tvm_neuron.relay.ir.expr import Constant, RelayExpr
-from tvm_neuron.relay.ir.expr import const as constant
-from tvm_neuron.relay.op.declare import R, Tensor, operator
+from tvm_neuron.relay.op.declare import R, Tensor, operator, ranked_by
 from tvm_neuron.relay.op.elementwise import number
 
 
-@operator("zeros")
+@operator("zeros", ranks=ranked_by("shape"))
 def zeros(shape: Sequence[int], dtype: str) -> Tensor:
     """Zeros."""
     return R.zeros(_sizes(shape), dtype)
 
 
-@operator("ones")
+@operator("ones", ranks=ranked_by("shape"))
 def ones(shape: Sequence[int], dtype: str) -> Tensor:
     """Ones."""
     return R.ones(_sizes(shape), dtype)
@@ -37,7 +34,7 @@ def ones_like(data: Tensor) -> Tensor:
     return R.ones_like(data)
 
 
-@operator("full")
+@operator("full", ranks=ranked_by("shape"))
 def full(fill_value: Tensor, shape: Sequence[int] = (), dtype: str = "") -> Tensor:
     """A tensor of one value."""
     value = R.astype(fill_value, dtype) if dtype and dtype != str(fill_value.ty.dtype) else fill_value
@@ -62,16 +59,19 @@ def ndarray_size(data: Tensor, dtype: str = "int32") -> Tensor:
     return relax.const(np.array(int(np.prod([int(dim) for dim in data.ty.shape])), dtype))
 
 
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: str = "float32") -> Constant:
-    """The numbers from `start` up to `stop` by `step`, or from 0 up to `start`; a constant.
+@operator("arange", ranks=lambda _args, _attrs: [1])
+def _arange(start: float, stop: float, step: float, dtype: str = "float32") -> Tensor:
+    """The numbers from `start` up to `stop` by `step`."""
+    return relax.const(np.arange(start, stop, step).astype(dtype))
 
-    Raises ModelError: a bound is known only when the model runs.
-    """
+
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: str = "float32") -> Any:
+    """The numbers from `start` up to `stop` by `step`, or from 0 up to `start`."""
     first, last = (0, start) if stop is None else (start, stop)
-    return constant(np.arange(_known(first), _known(last), 1 if step is None else _known(step)).astype(dtype))
+    return _arange(first, last, 1 if step is None else step, dtype)
 
 
-@operator("one_hot")
+@operator("one_hot", ranks=lambda args, _: [int(args[0].ty.ndim) + 1])
 def one_hot(indices: Tensor, on_value: Tensor, off_value: Tensor, depth: int, axis: int, dtype: str) -> Tensor:
     """`on_value` at the position that an index names along a new axis of `depth`, else `off_value`."""
     rank = int(indices.ty.ndim) + 1
@@ -91,11 +91,3 @@ def trilu(data: Tensor, k: int, upper: bool = True) -> Tensor:
 
 def _sizes(shape: Any) -> list[int]:
     return [shape] if isinstance(shape, int) else list(shape)
-
-
-def _known(value: Any) -> Any:
-    if isinstance(value, Constant):
-        return value.data.numpy().item()
-    if isinstance(value, RelayExpr):
-        raise ModelError("arange: a bound is known only when the model runs; this target needs it as a constant")
-    return value

@@ -15,9 +15,8 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_neuron.errors import ModelError
 from tvm_neuron.relay.ir.expr import Attrs, Call, Constant, Op, RelayExpr, Tuple, TupleWrapper, as_expr
-from tvm_neuron.relay.ir.ty import TensorType
+from tvm_neuron.relay.ir.ty import TensorType, full_dtype
 
 
 class _Typed:
@@ -55,9 +54,38 @@ Fill: TypeAlias = Callable[[Types, Mapping[str, Any]], Mapping[int, TensorType]]
 """The types of operands that have none, by position, from those that have and the attributes."""
 
 
+COMPUTED = "computed"
+"""The attribute of a call that names those of its attributes that are expressions: its last arguments, in order."""
+
+
+Ranks: TypeAlias = Callable[[Sequence[Any], Mapping[str, Any]], Sequence[int]]
+
+
+def rank_of_data(args: Sequence[Any], attrs: Mapping[str, Any]) -> Sequence[int]:
+    """As many dimensions as the first operand has."""
+    del attrs
+    return [int(args[0].ty.ndim)]
+
+
+def ranked_by(name: str) -> Ranks:
+    """As many dimensions as the attribute `name` has numbers."""
+
+    def ranks(args: Sequence[Any], attrs: Mapping[str, Any]) -> Sequence[int]:
+        del args
+        sizes = attrs[name]
+        return [len(sizes) if isinstance(sizes, list | tuple) else int(sizes.ty.shape[0])]
+
+    return ranks
+
+
 @dataclass(frozen=True)
 class Operator:
-    """A declared operator: `outputs` is how many values it gives as a tuple, or None for one value alone."""
+    """A declared operator: `outputs` is how many values it gives as a tuple, or None for one value alone.
+
+    Of attributes that are expressions the body gets those in `tensors` as operands, and the values of the others, which
+    have to be known when it is compiled; those in `shapeless` do not change the type of the result. `ranks` are the
+    numbers of dimensions of the results where their sizes are open, from the operands and attributes.
+    """
 
     name: str
     family: str
@@ -65,8 +93,11 @@ class Operator:
     operands: tuple[str, ...]
     variadic: bool
     attributes: Mapping[str, Any]
-    outputs: Callable[[Mapping[str, Any]], int] | None
+    outputs: Callable[[Mapping[str, Any]], int | None] | None
     fill: Fill | None
+    tensors: tuple[str, ...]
+    shapeless: tuple[str, ...]
+    ranks: Ranks | None
 
     @property
     def summary(self) -> str:
@@ -91,8 +122,9 @@ PUBLIC: dict[str, Callable[..., Any]] = {}
 
 
 def operator(
-    name: str, *, outputs: int | Callable[[Mapping[str, Any]], int] | None = None, fill: Fill | None = None
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    name: str, *, outputs: int | Callable[[Mapping[str, Any]], int | None] | None = None, fill: Fill | None = None,
+    tensors: tuple[str, ...] = (), shapeless: tuple[str, ...] = (), ranks: Ranks | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # fmt: skip
     """Declares the decorated function as the operator `name` and gives what its users call."""
 
     def declare(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -103,7 +135,7 @@ def operator(
         declared = Operator(
             name, body.__module__, body, operands, Tensors in kinds.values(),
             {key: parameter.default for key, parameter in signature.parameters.items() if key not in operands},
-            count, fill,
+            count, fill, tensors, shapeless, ranks,
         )  # fmt: skip
         assert name not in OPERATORS, name
         OPERATORS[name] = declared
@@ -114,7 +146,8 @@ def operator(
             return _call(declared, bound.arguments)
 
         PUBLIC[name.replace(name.rpartition(".")[2], body.__name__.strip("_"))] = build
-        build.__name__, build.__doc__, build.__signature__ = body.__name__, body.__doc__, signature  # type: ignore[attr-defined]
+        build.__name__ = build.__qualname__ = body.__name__
+        build.__doc__, build.__signature__ = body.__doc__, signature  # type: ignore[attr-defined]
         return build
 
     return declare
@@ -124,11 +157,13 @@ def _call(declared: Operator, arguments: Mapping[str, Any]) -> Any:
     given = [arguments[key] for key in declared.operands if arguments[key] is not None]
     like = next((arg for arg in given if isinstance(arg, RelayExpr)), None)
     operands = [as_expr(arg, like) for arg in given]
-    attrs = {key: _attribute(declared.name, key, arguments[key]) for key in declared.attributes}
-    if windows := _WINDOWS.search(declared.name):
-        attrs = {key: _by_axis(key, value, int(windows[1])) for key, value in attrs.items()}
-    call = Call(Op(declared.name), operands, Attrs(attrs))
-    return call if declared.outputs is None else TupleWrapper(call, declared.outputs(attrs))
+    values = {key: _plain(arguments[key]) for key in declared.attributes}
+    computed = [key for key, value in values.items() if isinstance(value, RelayExpr)]
+    attrs = {key: _attribute(declared.name, key, values[key]) for key in values if key not in computed}
+    attrs |= {COMPUTED: tuple(computed)} if computed else {}
+    call = Call(Op(declared.name), operands + [values[key] for key in computed], Attrs(attrs))
+    count = declared.outputs(values | attrs) if declared.outputs is not None else None
+    return call if count is None else TupleWrapper(call, count)
 
 
 def _by_axis(key: str, value: Any, count: int) -> Any:
@@ -141,20 +176,32 @@ def _by_axis(key: str, value: Any, count: int) -> Any:
 
 
 def _attribute(name: str, key: str, value: Any) -> Any:
-    """An attribute as plain values; Relay also took constant expressions for some.
+    """A plain value as the attribute keeps it."""
+    windows = _WINDOWS.search(name)
+    value = _by_axis(key, value, int(windows[1])) if windows else value
+    return full_dtype(value) if key.endswith("dtype") and isinstance(value, str) else value
 
-    Raises ModelError: it is known only when the model runs.
-    """
+
+def attributes(declared: Operator, attrs: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a call for the body, those that were computed among them."""
+    given = {key: value for key, value in attrs.items() if key != COMPUTED}
+    return given | {key: _attribute(declared.name, key, _plain(value)) for key, value in found.items()}
+
+
+def _plain(value: Any) -> Any:
+    """What was given for an attribute as plain values; an expression where constants do not tell it."""
+    if isinstance(value, TupleWrapper):
+        value = value.astuple()
     if isinstance(value, Constant):
         value = value.data.numpy()
-    if isinstance(value, RelayExpr):
-        if isinstance(value, Tuple) and all(isinstance(field, Constant) for field in value.fields):
-            return tuple(_attribute(name, key, field) for field in value.fields)
-        raise ModelError(f"{name}: '{key}' is known only when the model runs; this target needs it as a constant")
+    if isinstance(value, Tuple):
+        fields = tuple(_plain(field) for field in value.fields)
+        return value if any(isinstance(field, RelayExpr) for field in fields) else fields
     if isinstance(value, np.ndarray | np.generic | tvm.runtime.Tensor):
         value = (value.numpy() if isinstance(value, tvm.runtime.Tensor) else np.asarray(value)).tolist()
     if isinstance(value, tvm.tirx.IntImm | tvm.tirx.FloatImm):
         return value.value
     if isinstance(value, list | tuple | tvm.ir.Array):
-        return tuple(_attribute(name, key, part) for part in value)
+        parts = tuple(_plain(part) for part in value)
+        return as_expr(parts) if any(isinstance(part, RelayExpr) for part in parts) else parts
     return value

@@ -7,7 +7,7 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_neuron.relay.op.declare import OptionalTensor, R, Tensor, Tensors, operator
+from tvm_neuron.relay.op.declare import OptionalTensor, R, Tensor, Tensors, operator, rank_of_data, ranked_by
 from tvm_neuron.relay.op.elementwise import number
 
 
@@ -90,7 +90,7 @@ def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, mode: str = "upda
     return R.scatter_nd(data, R.astype(last, "int64"), updates, mode)
 
 
-@operator("strided_slice")
+@operator("strided_slice", ranks=rank_of_data)
 def strided_slice(
     data: Tensor, begin: Sequence[int], end: Sequence[int], strides: Sequence[int] | int | None = None,
     axes: Sequence[int] | None = None, slice_mode: str = "end",
@@ -155,12 +155,19 @@ def sequence_mask(data: Tensor, valid_length: Tensor, mask_value: float = 0, axi
 @operator("unravel_index")
 def unravel_index(indices: Tensor, shape: Tensor) -> Tensor:
     """Flat positions as coordinates in a tensor of `shape`, along a new first dimension."""
-    sizes = _values(shape)
     parts, rest = [], indices
-    for size in reversed(sizes):
-        parts.append(R.floor_mod(rest, number(size, indices)))
-        rest = R.floor_divide(rest, number(size, indices))
+    for size in reversed(_sizes(shape, indices)):
+        parts.append(R.floor_mod(rest, size))
+        rest = R.floor_divide(rest, size)
     return R.stack(parts[::-1], 0)
+
+
+def _sizes(shape: Any, like: Any) -> list[Any]:
+    """The elements of a vector, as numbers where it is a constant."""
+    if isinstance(shape, tvm.ir.GenericConst):
+        return [number(each, like) for each in np.atleast_1d(shape.value.numpy())]
+    vector = R.astype(shape, str(like.ty.dtype))
+    return [R.reshape(R.strided_slice(vector, [0], [at], [at + 1]), []) for at in range(int(shape.ty.shape[0]))]
 
 
 @operator("adv_index")
@@ -194,7 +201,7 @@ def matrix_set_diag(data: Tensor, diagonal: Tensor, k: Any = 0, align: str = "RI
     return R.where(relax.const(where), placed, data)
 
 
-@operator("sparse_to_dense")
+@operator("sparse_to_dense", ranks=ranked_by("output_shape"))
 def sparse_to_dense(
     sparse_indices: Tensor, output_shape: Sequence[int], sparse_values: Tensor, default_value: OptionalTensor = None
 ) -> Tensor:
@@ -214,9 +221,3 @@ def invert_permutation(data: Tensor) -> Tensor:
     size = int(data.ty.shape[0])
     counts = relax.const(np.arange(size), str(data.ty.dtype))
     return R.scatter_elements(R.zeros([size], data.ty.dtype), R.astype(data, "int64"), counts, 0)
-
-
-def _values(constant: Any) -> list[int]:
-    if not hasattr(constant, "value"):
-        raise ValueError("its shape is known only when the model runs")
-    return [int(each) for each in np.atleast_1d(constant.value.numpy())]

@@ -8,7 +8,7 @@ from tvm import relax
 
 from tvm_neuron.errors import ModelError
 from tvm_neuron.relay.ir.ty import TensorType
-from tvm_neuron.relay.op.declare import R, Tensor, Types, operator
+from tvm_neuron.relay.op.declare import R, Tensor, Types, operator, rank_of_data
 from tvm_neuron.relay.op.elementwise import number
 from tvm_neuron.relay.op.layouts import relayout
 from tvm_neuron.relay.op.norm import _vectors, along
@@ -59,15 +59,23 @@ def dropout(data: Tensor, rate: float = 0.5) -> Tensor:
     return data
 
 
-@operator("nn.pad")
+@operator("nn.pad", tensors=("pad_value",), ranks=rank_of_data)
 def pad(
     data: Tensor, pad_width: Sequence[Sequence[int]], pad_value: Any = 0, pad_mode: str = "constant"
 ) -> Tensor:
-    """Elements before and after each dimension: of one value, copies of the edge, or mirrored about it."""
+    """Elements before and after each dimension: of one value, copies of the edge, or mirrored about it.
+
+    Numbers below 0 cut elements off.
+    """
     widths = [(each, each) if isinstance(each, int) else tuple(each) for each in pad_width]
+    data, widths = _cut_off(data, widths)
     if pad_mode == "constant":
         flat = [count for pair in widths for count in pair]
-        return R.nn.pad(data, flat, "constant", float(np.asarray(pad_value).item()))
+        if not isinstance(pad_value, relax.Expr):
+            return R.nn.pad(data, flat, "constant", float(np.asarray(pad_value).item()))
+        inside = R.nn.pad(R.ones_like(data, "bool"), flat, "constant", 0)
+        value = R.astype(R.reshape(pad_value, []), str(data.ty.dtype))
+        return R.where(inside, R.nn.pad(data, flat, "constant", 0), value)
     if pad_mode not in ("edge", "reflect"):
         raise ModelError(f"nn.pad: pad_mode is '{pad_mode}'; there are constant, edge and reflect")
     return _by_position(data, widths, pad_mode)
@@ -77,6 +85,15 @@ def pad(
 def mirror_pad(data: Tensor, pad_width: Sequence[Sequence[int]], mode: str = "SYMMETRIC") -> Tensor:
     """Elements mirrored about the edge, the edge itself again (SYMMETRIC) or not (REFLECT)."""
     return _by_position(data, [tuple(pair) for pair in pad_width], {"SYMMETRIC": "symmetric"}.get(mode, "reflect"))
+
+
+def _cut_off(data: Any, widths: list[tuple[int, ...]]) -> tuple[Any, list[tuple[int, ...]]]:
+    """Without what numbers below 0 cut off, and the numbers that are left."""
+    for at, (before, after) in enumerate(widths):
+        if before < 0 or after < 0:
+            end = data.ty.shape[at] + min(after, 0)
+            data = R.strided_slice(data, [at], [max(-before, 0)], [end], assume_inbound=True)
+    return data, [(max(before, 0), max(after, 0)) for before, after in widths]
 
 
 def _by_position(data: Any, widths: Sequence[tuple[int, ...]], mode: str) -> Any:

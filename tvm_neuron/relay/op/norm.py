@@ -120,12 +120,12 @@ def lrn(
 ) -> Tensor:
     """Divided by a power of the sum of squares of `size` neighbours along `axis`."""
     rank, at = int(data.ty.ndim), axes_of(data, axis)[0]
-    length, reach = int(data.ty.shape[at]), size // 2
+    length, reach = data.ty.shape[at], size // 2
     widths = [number for each in range(rank) for number in ((reach, reach) if each == at else (0, 0))]
     squares = R.nn.pad(R.multiply(data, data), widths)
     total = None
     for offset in range(size):
-        part = R.strided_slice(squares, [at], [offset], [offset + length])
+        part = R.strided_slice(squares, [at], [offset], [offset + length], assume_inbound=True)
         total = part if total is None else R.add(total, part)
     base = R.add(R.multiply(total, number(alpha / size, data)), number(bias, data))
     return R.divide(data, R.power(base, number(beta, data)))

@@ -8,7 +8,7 @@ from tvm import relax
 
 from tvm_neuron.frontend.onnx.interpolation import Axis, linear, positions, weights
 from tvm_neuron.relay.op.convolution import listed
-from tvm_neuron.relay.op.declare import R, Tensor, operator
+from tvm_neuron.relay.op.declare import R, Tensor, operator, rank_of_data
 from tvm_neuron.relay.op.layouts import relayout
 
 _METHODS = {"nearest": "nearest_neighbor", "bilinear": "linear", "trilinear": "linear", "bicubic": "cubic"}
@@ -83,7 +83,7 @@ def resize1d(
     )  # fmt: skip
 
 
-@operator("image.resize2d")
+@operator("image.resize2d", ranks=rank_of_data)
 def resize2d(
     data: Tensor, size: Sequence[int], roi: Sequence[float] | None = None, layout: str = "NCHW",
     method: str = "linear", coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "",
@@ -109,7 +109,7 @@ def resize3d(
     )  # fmt: skip
 
 
-@operator("nn.upsampling")
+@operator("nn.upsampling", ranks=rank_of_data)
 def upsampling(
     data: Tensor, scale_h: float = 1, scale_w: float = 1, layout: str = "NCHW", method: str = "nearest_neighbor",
     align_corners: bool = False,
@@ -120,7 +120,7 @@ def upsampling(
     return _resized(data, size, None, layout, method, mode, "", -0.5, 0, 0.0, None)
 
 
-@operator("nn.upsampling3d")
+@operator("nn.upsampling3d", ranks=rank_of_data)
 def upsampling3d(
     data: Tensor, scale_d: float = 1, scale_h: float = 1, scale_w: float = 1, layout: str = "NCDHW",
     method: str = "nearest_neighbor", coordinate_transformation_mode: str = "half_pixel",

@@ -4,11 +4,13 @@ from typing import Any
 
 from tvm import relax
 
-from tvm_neuron.relay.op.declare import R, Tensor, operator
-from tvm_neuron.relay.op.elementwise import number
+from tvm_neuron.relay.ir.expr import const
+from tvm_neuron.relay.op.declare import R, Tensor, operator, rank_of_data
+from tvm_neuron.relay.op.elementwise import cast, number
+from tvm_neuron.relay.op.reduce import max as greatest
 
 
-@operator("sparse_reshape", outputs=2)
+@operator("sparse_reshape", outputs=2, ranks=lambda args, _: [int(args[0].ty.ndim), 1])
 def sparse_reshape(sparse_indices: Tensor, prev_shape: Tensor, new_shape: Tensor) -> Any:
     """Coordinates as a reshape of the tensor makes them, and the new shape, in which one -1 is inferred."""
     before, after = _parts(prev_shape), _parts(new_shape)
@@ -51,13 +53,18 @@ def _steps(sizes: list[Any]) -> list[Any]:
     return steps[::-1]
 
 
-@operator("segment_sum")
-def segment_sum(data: Tensor, segment_ids: Tensor, num_segments: int | None = None) -> Tensor:
+@operator("segment_sum", ranks=rank_of_data)
+def _segment_sum(data: Tensor, segment_ids: Tensor, num_segments: int) -> Tensor:
     """The sums of the parts along the first dimension that have one number; `num_segments` of them."""
-    if num_segments is None:
-        raise ValueError("how many segments there are depends on the data; give num_segments")
     rest = [int(dim) for dim in list(data.ty.shape)[1:]]
     count = int(segment_ids.ty.shape[0])
     rows = R.strided_slice(data, [0], [0], [count])
     places = R.reshape(R.astype(segment_ids, "int64"), [count, 1])
     return R.scatter_nd(R.zeros([num_segments, *rest], data.ty.dtype), places, rows, "add")
+
+
+def segment_sum(data: Any, segment_ids: Any, num_segments: Any = None) -> Any:
+    """The sums of the parts along the first dimension that have one number; by default up to the greatest number."""
+    if num_segments is None:
+        num_segments = greatest(cast(segment_ids, "int64")) + const(1, "int64")
+    return _segment_sum(data, segment_ids, num_segments)

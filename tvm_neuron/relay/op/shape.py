@@ -6,12 +6,12 @@ from typing import Any
 import tvm
 
 from tvm_neuron.relay.ir.expr import TupleWrapper
-from tvm_neuron.relay.op.declare import R, Tensor, Tensors, fields, operator
+from tvm_neuron.relay.op.declare import R, Tensor, Tensors, fields, operator, rank_of_data, ranked_by
 from tvm_neuron.relay.op.layouts import relayout
 from tvm_neuron.relay.op.reshaping import reshaped
 
 
-@operator("reshape")
+@operator("reshape", ranks=ranked_by("newshape"))
 def reshape(data: Tensor, newshape: Sequence[int], allowzero: bool = False) -> Tensor:
     """The elements in a new shape; 0 copies a dimension, -1 is inferred, -2 to -4 as Relay had them."""
     return R.reshape(data, reshaped(list(data.ty.shape), newshape, allowzero))
@@ -85,14 +85,24 @@ def split(data: Tensor, indices_or_sections: int | Sequence[int], axis: int = 0)
         if isinstance(size, tvm.tirx.IntImm) and int(size) % count:
             raise ValueError(f"{int(size)} elements along axis {axis} can't be split into {count} equal parts")
     cuts = indices_or_sections if isinstance(indices_or_sections, int) else list(indices_or_sections)
+    if not isinstance(data.ty.shape[at], tvm.tirx.IntImm):
+        return _open_parts(data, at, cuts)
     return fields(R.split(data, cuts, at), _parts(indices_or_sections))
+
+
+def _open_parts(data: Any, at: int, cuts: int | list[int]) -> list[Any]:
+    """The parts of a dimension of open size, which is a multiple of their number, or larger than the last position."""
+    size = data.ty.shape[at]
+    ends = [size // cuts * (part + 1) for part in range(cuts)] if isinstance(cuts, int) else [*cuts, size]
+    bounds = zip([0, *ends], ends, strict=False)
+    return [R.strided_slice(data, [at], [begin], [end], assume_inbound=True) for begin, end in bounds]
 
 
 def _parts(cuts: int | Sequence[int]) -> int:
     return cuts if isinstance(cuts, int) else len(cuts) + 1
 
 
-@operator("broadcast_to")
+@operator("broadcast_to", ranks=ranked_by("shape"))
 def broadcast_to(data: Tensor, shape: Sequence[int]) -> Tensor:
     """The elements repeated to a shape."""
     return R.broadcast_to(data, list(shape))
@@ -116,13 +126,13 @@ def collapse_sum_like(data: Tensor, collapse_type: Tensor) -> Tensor:
     return R.collapse_sum_like(data, collapse_type)
 
 
-@operator("tile")
+@operator("tile", ranks=rank_of_data)
 def tile(data: Tensor, reps: Sequence[int]) -> Tensor:
     """The whole tensor repeated along each dimension."""
     return R.tile(data, [reps] if isinstance(reps, int) else list(reps))
 
 
-@operator("repeat")
+@operator("repeat", ranks=rank_of_data)
 def repeat(data: Tensor, repeats: int, axis: int | None = None) -> Tensor:
     """Each element repeated along `axis`."""
     return R.repeat(data, repeats, axis)

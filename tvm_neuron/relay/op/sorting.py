@@ -22,7 +22,7 @@ def _ranked(attrs: Any) -> int:
     return 2 if attrs["ret_type"] == "both" else 1
 
 
-@operator("topk", outputs=_ranked)
+@operator("topk", outputs=_ranked, ranks=lambda args, attrs: [int(args[0].ty.ndim)] * _ranked(attrs))
 def _topk(
     data: Tensor, k: int = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False, dtype: str = "int32"
 ) -> Any:
