@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tvm_neuron.isa import ISA, QUEUES, Affine, DramTile, Instruction, Tile, Wait, affine
 from tvm_neuron.isa.dtypes import CODES, DTYPES
-from tvm_neuron.isa.operand import EnumKind, FirstKind, Kind, ScalarKind, TileKind, UintKind
+from tvm_neuron.isa.operand import EnumKind, FirstKind, IntsKind, Kind, ScalarKind, TileKind, UintKind
 from tvm_neuron.program import DramTensor, Loop, Node, Origin, Program
 from tvm_neuron.program.form import TENSOR_KINDS
 
@@ -44,6 +44,8 @@ def random_operand(rng: Random, kind: Kind, depth: int) -> Any:
             return rng.choice(kind.names)
         case UintKind():
             return rng.randint(kind.low, kind.high)
+        case IntsKind(most=most):
+            return tuple(rng.randint(-(2**31), 2**31) for _ in range(rng.randint(0, most)))
         case FirstKind():
             return None if rng.random() < 0.3 else tuple(loop for loop in range(depth) if rng.random() < 0.5)
     raise AssertionError(f"no random value for {type(kind).__name__}")
