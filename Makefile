@@ -29,7 +29,7 @@ demo: venv  ## the main job: ResNet-50 from ONNX to the hardware model
 	$(BIN)/python demo/resnet50.py
 
 docs: venv  ## the pages in build/html/index.html: tutorials, run, and the reference, whose links and examples are checked
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'tvm-neuron[docs]'
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/html
 	$(BIN)/python -m sphinx -q -W --keep-going -b doctest -D plot_gallery=0 docs build/doctest
 
@@ -37,7 +37,7 @@ bench: venv  ## measure all, print one table, write JSON
 	$(BIN)/python -m benchmarks
 
 catalogue: venv  ## networks of every family, exported by torch and measured: hours
-	$(BIN)/python -m pip install --quiet -e '.[catalogue]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'tvm-neuron[catalogue]'
 	$(BIN)/python -m pip install --quiet --no-deps timm==1.0.31 torchvision==0.29.2  # they ask for a torch with CUDA
 	$(BIN)/python -m benchmarks.catalogue --chip inf2 --json build/catalogue_inf2.jsonl
 	$(BIN)/python -m benchmarks.catalogue --chip inf1 --json build/catalogue_inf1.jsonl

@@ -6,6 +6,7 @@ from tests.models.agreement import Case
 from tests.models.zoo.transformers import TRANSFORMERS
 
 pytestmark = [pytest.mark.slow, pytest.mark.torch, pytest.mark.filterwarnings("ignore")]  # torch warns of itself
+LAYERS = 4  # a first, a last and what lies between layers: exporters write all others alike
 ON_CORE = {"Conv", "Gemm", "LayerNormalization", "MatMul", "Softmax", "Tanh"}
 """Nothing of these is left to the CPU, whatever becomes of tokens, positions, masks and of what lies between them."""
 
@@ -13,7 +14,7 @@ ON_CORE = {"Conv", "Gemm", "LayerNormalization", "MatMul", "Softmax", "Tanh"}
 @pytest.mark.parametrize("dynamo", [False, True], ids=["TorchScript", "dynamo"])
 @pytest.mark.parametrize("name", TRANSFORMERS)
 def test_agrees_with_onnxruntime(name: str, dynamo: bool) -> None:
-    found = Case(*TRANSFORMERS[name](dynamo)).run("inf1")
+    found = Case(*TRANSFORMERS[name](dynamo, layers=LAYERS)).run("inf1")
     assert not ON_CORE & set(found.on_cpu)
-    assert max(found.bounds.values()) < 0.1  # of twelve layers; more would hold for nearly anything
+    assert max(found.bounds.values()) < 0.1  # more would hold for nearly anything
     assert found.errors[found.worst] <= found.bounds[found.worst], f"{found.worst}: {found.errors} {found.bounds}"

@@ -77,7 +77,7 @@ def gpt2(dynamo: bool, layers: int = 12) -> Exported:
     return _export("gpt2", Step, inputs, dynamo)
 
 
-TRANSFORMERS: dict[str, Callable[[bool], Exported]] = {make.__name__: make for make in (bert, distilbert, gpt2, vit)}
+TRANSFORMERS: dict[str, Callable[..., Exported]] = {make.__name__: make for make in (bert, distilbert, gpt2, vit)}
 
 
 def _rng(name: str) -> np.random.Generator:
