@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from onnx import ModelProto, helper
+from onnx import ModelProto, TensorProto, helper
 
 from tests.codegen.on_core import check
 from tests.onnx_models import make_model
 from tests.stages.networks import compile_model
-from tvm_neuron.isa import TensorReduce
+from tvm_neuron.isa import DmaGather, TensorReduce
 
 
 def instance_norm(shape: tuple[int, ...]) -> ModelProto:
@@ -52,3 +52,16 @@ def test_mean_of_a_norm_and_of_its_variance(shape: tuple[int, ...], chip: str) -
 def test_what_is_the_same(kinds: list[tuple[str, int]]) -> None:
     model = reduced(kinds)
     check(model, {"x": np.random.default_rng(8).standard_normal((4, 12, 12)).astype(np.float32)}, "inf2", "all")
+
+
+@pytest.mark.parametrize(("step", "gathers"), [(0, 1), (1, 2)])
+def test_what_is_gathered_from_equal_tables_is_so_once(step: int, gathers: int) -> None:
+    """As the keys and the values of a decoder's step find the row that they go to, each in a table of its own."""
+    tables = {f"d{n}": np.arange(20, dtype=np.float32).reshape(10, 2) + n * step for n in range(2)}
+    nodes = [helper.make_node("Gather", [f"d{n}", "i"], [f"g{n}"]) for n in range(2)]
+    nodes += [helper.make_node("Mul", ["g0", "x"], ["m"]), helper.make_node("Add", ["m", "g1"], ["y"])]
+    model = make_model(nodes, {"i": (3,), "x": (3, 2)}, ["y"], tables, dtypes={"i": TensorProto.INT64})
+    inputs = {"i": np.array([4, -1, 0]), "x": np.random.default_rng(9).standard_normal((3, 2)).astype(np.float32)}
+    check(model, inputs, "inf2", "all")
+    program = compile_model(model, "neuron/inf2").program
+    assert sum(isinstance(instruction, DmaGather) for _, instruction in program.instructions()) == gathers

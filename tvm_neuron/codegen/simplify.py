@@ -30,7 +30,13 @@ from tvm_neuron.codegen.passes.gathers import separate_gathers
 from tvm_neuron.codegen.passes.lay_out import layouts, split_scattered
 from tvm_neuron.codegen.passes.layout import assign_partitions
 from tvm_neuron.codegen.passes.move_cost import kernel_ps, pricer
-from tvm_neuron.codegen.passes.moves import read_through, write_moves_through, write_products_through, write_through
+from tvm_neuron.codegen.passes.moves import (
+    join_moves,
+    read_through,
+    write_moves_through,
+    write_products_through,
+    write_through,
+)
 from tvm_neuron.codegen.passes.multiply_all import multiply_all
 from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.passes.pieces import cut_pieces
@@ -165,6 +171,10 @@ def _write_through(w: _Work) -> None:
     write_through(w.graph, w.partition_of, PARTITION_START_STEP, pricer(w.rules, w.context))
 
 
+def _join_moves(w: _Work) -> None:
+    join_moves(w.graph, w.partition_of, pricer(w.rules, w.context))
+
+
 def _apply_rules(w: _Work) -> None:
     w.kernels = [apply_rules(block, w.rules, w.context) for block in w.graph.blocks]
 
@@ -211,6 +221,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("separate_parts", "products read the parts where they were made", _graph(separate_parts)),
     Step("compute_before_moves", "of what is left, arithmetic goes before", _graph(compute_before_moves)),
     Step("read_through_again", "which leaves moves that nothing follows", _graph(read_through)),
+    Step("gather_once", "which shows what else is the same", _graph(reduce_once)),
     Step("write_moves_through", "moves into parts of other tensors", _graph(write_moves_through)),
     Step("sum_through_padding", "where padding is of what is summed over", _graph(sum_through_padding)),
     Step("pad_in_order", "moves are final but for layouts", _graph(pad_in_order)),
@@ -222,7 +233,8 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("lay_out", "which dimension lies on the partitions", _lay_out, True),
     Step("scale_after_moves", "where channels came to lie", _graph(scale_after_moves, "partition_of")),
     Step("write_through", "priced by the layouts", _write_through),
-    Step("choose_routes", "of the moves that layouts made", _graph(choose_routes, "partition_of", "rules", "context")),
+    Step("join_moves", "of the moves that layouts made", _join_moves),
+    Step("choose_routes", "of the moves that are left", _graph(choose_routes, "partition_of", "rules", "context")),
     Step("apply_rules", "blocks become kernels", _apply_rules, True),
     Step("fuse", "results leave PSUM once", _kernels(fuse), True),
     Step("simplified", "arithmetic, of all that was joined", _simplified, True),

@@ -19,7 +19,14 @@ def _simplified(expr: Apply) -> Expr:
             return truth
         case Apply("select", (Apply("not", (condition,)), on_true, on_false)):
             return Apply("select", (condition, on_false, on_true))
+        case Apply("select", (Apply("is_lt", (Num(0), x)), Num(1), below)) if below == _below(x):
+            return Apply("subtract", (Apply("is_gt", (x, Num(0.0))), Apply("is_lt", (x, Num(0.0)))))
     return expr
+
+
+def _below(x: Expr) -> Expr:
+    """What is left of TOPI's sign of x, which is 0 for NaN, where x is not above 0."""
+    return Apply("select", (Apply("is_lt", (x, Num(0.0))), Num(-1.0), Num(0.0)))
 
 
 def _is_truth(expr: Expr) -> bool:

@@ -94,7 +94,7 @@ def _axes(indices: Sequence[Expr]) -> tuple[Axis, ...]:
 
 def _positions(move: Block, choice: _Choice) -> list[Block]:
     """The blocks that make the positions, the last of them all; of several indices one outside makes it negative."""
-    found = [_from_start(move, i, extent) for i, extent in zip(choice.indices, choice.extents, strict=True)]
+    found = [_counted(move, i, extent) for i, extent in zip(choice.indices, choice.extents, strict=True)]
     old = _axes(choice.indices)
     axes = tuple(Axis(axis.name, axis.extent) for axis in old)
     shape, at = tuple(axis.extent for axis in axes) or (1,), tuple(Index(axis) for axis in axes) or (Num(0),)
@@ -116,11 +116,16 @@ def _positions(move: Block, choice: _Choice) -> list[Block]:
     return [*blocks, Block(move.origin, axes, Tensor(name, shape, "int32"), at, total)]
 
 
-def _from_start(move: Block, index: Expr, extent: int) -> Expr:
+def from_start(index: Expr, extent: int) -> Expr:
     """An index counted from the start of its dimension."""
+    return Apply("add", (index, Apply("multiply", (Apply("is_lt", (index, Num(0.0))), Num(extent)))))
+
+
+def _counted(move: Block, index: Expr, extent: int) -> Expr:
+    """So, if it is one; limits keep others within."""
     match index:
         case Load():
-            return Apply("add", (index, Apply("multiply", (Apply("is_lt", (index, Num(0.0))), Num(extent)))))
+            return from_start(index, extent)
         case Apply("min" | "max", args) if all(isinstance(arg, Num | Load) or _is_clip(arg) for arg in args):
             return index
     raise _unschedulable(move, "it computes its positions from data by more than limits")

@@ -33,6 +33,25 @@ def read_through(graph: Graph) -> None:
             graph.replace(writers[0])
 
 
+def join_moves(graph: Graph, partition_of: dict[Tensor, int], move_ps: Callable[[Block], int]) -> None:
+    """Lets moves, those that layouts made among them, read what others moved from where that lay, if that is sooner.
+
+    Tokens by experts, one behind the other, are spread over the partitions from [tokens, experts] without lying so.
+    """
+    for block in graph.blocks:
+        load = moved_load(block)
+        writers = graph.writers(load.tensor) if load and load.tensor.kind == "temp" else []
+        source = moved_load(writers[0]) if len(writers) == 1 else None
+        if load is None or source is None or not can_invert(writers[0]):
+            continue
+        joined = _read_through(block, writers[0], source)
+        if joined is not None and move_ps(joined) < move_ps(block) + move_ps(writers[0]):
+            graph.replace(block, joined)
+            if not graph.readers(load.tensor):
+                graph.replace(writers[0])
+                del partition_of[load.tensor]
+
+
 def _read_through(reader: Block, move: Block, source: Load) -> Block | None:
     """The reader reading what was moved from its source, or None where that would not stay simple."""
     if gathered(reader):

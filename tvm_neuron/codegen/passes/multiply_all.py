@@ -11,6 +11,7 @@ from math import prod
 import numpy as np
 
 from tvm_neuron.codegen.passes.copies import replace_load
+from tvm_neuron.codegen.passes.gathers import from_start
 from tvm_neuron.codegen.passes.moves import can_invert, inverse
 from tvm_neuron.schedule.expr import Apply, Expr, Index, Load, Num, axes_of, every_load, replace_axes
 from tvm_neuron.schedule.graph import Block, Graph
@@ -52,11 +53,15 @@ def _pieces(block: Block, reader: Block, read: Load, dim: int) -> list[Block]:
     axes = dict.fromkeys(axes_of(position))
     if any(axis.is_reduction for axis in axes) or prod(axis.extent for axis in axes) < extent:
         return []
-    # Which expert, read from a table, so that a position without one is told as where matrices are gathered.
+    shape, place = tuple(axis.extent for axis in axes), tuple(map(Index, axes))
+    chosen = Tensor(f"{reader.output.name}.chosen", shape, "float32")
+    choice = Block(block.origin, tuple(axes), chosen, place, from_start(position, extent))
+    # Nothing waits for the last one: a position without an expert is told as where matrices are gathered. It is counted
+    # from the start already; a negative one stays so.
     numbers = Tensor(f"{reader.output.name}.experts", (extent,), "float32", value=np.arange(extent, dtype=np.float32))
-    chosen = Tensor(f"{reader.output.name}.chosen", tuple(axis.extent for axis in axes), "float32")
-    place = tuple(map(Index, axes))
-    lookup = Block(block.origin, tuple(axes), chosen, place, Load(numbers, (position,)))
+    found = Tensor(f"{reader.output.name}.found", shape, "float32")
+    known = Apply("max", (Load(chosen, place), Num(-1.0)))
+    lookup = Block(block.origin, tuple(axes), found, place, Load(numbers, (known,)))
     products: list[Block] = []
     result: Expr | None = None
     for number in range(extent):
@@ -67,4 +72,4 @@ def _pieces(block: Block, reader: Block, read: Load, dim: int) -> list[Block]:
         is_mine = Apply("is_equal", (Load(chosen, place), Num(number)))
         result = mine if result is None else Apply("select", (is_mine, mine, result))
     assert result is not None
-    return [lookup, *products, Block(reader.origin, reader.spatial, reader.output, reader.index, result)]
+    return [choice, *products, Block(reader.origin, reader.spatial, reader.output, reader.index, result), lookup]
