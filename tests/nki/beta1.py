@@ -116,6 +116,24 @@ def crowded(x, w):
 
 
 @nki.jit
+def rows_beside_tiles(x, rows):
+    """Rows of one partition that are read again and again, while whole tiles wait for the end."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    sums = nl.ndarray(rows.shape[1:], dtype=x.dtype, buffer=nl.shared_hbm)
+    doubled = nl.ndarray((x.shape[0], nl.par_dim(128), x.shape[2]), dtype=x.dtype)
+    for i in nl.affine_range(x.shape[0]):
+        doubled[i] = nl.multiply(nl.load(x[i]), 2.0)
+    total = nl.zeros(sums.shape, dtype=x.dtype)
+    for i in nl.sequential_range(3):
+        for k in nl.affine_range(rows.shape[0]):
+            total += nl.multiply(nl.load(rows[k]), float(1 + i + k))
+    nl.store(sums, value=total)
+    for i in nl.affine_range(x.shape[0]):
+        nl.store(out[i], value=doubled[i])
+    return out, sums
+
+
+@nki.jit
 def causal_softmax(x):
     """Of rows that see the columns up to their own number."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)

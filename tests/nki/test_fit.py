@@ -24,3 +24,16 @@ def test_spilled_tiles_come_back(blocks: int, mode: str) -> None:
     assert time.dram_read_bytes == (blocks + 1) * tile + fitted.reloaded_bytes
     # a tile that went out once holds the same when it goes again
     assert fitted.saved_bytes <= blocks * tile
+
+
+def test_what_moves_the_fewest_bytes_makes_room() -> None:
+    random = np.random.default_rng(1)
+    x = random.standard_normal((6, 128, COLUMNS)).astype(np.float32)
+    rows = random.standard_normal((8, 1, COLUMNS)).astype(np.float32)
+    traced = beta1.rows_beside_tiles.trace(x, rows)
+    out, sums = traced.run()
+    np.testing.assert_array_equal(out, 2 * x)
+    wanted = sum(np.tensordot(1.0 + i + np.arange(8), rows.astype(np.float64), 1) for i in range(3))
+    np.testing.assert_allclose(sums, wanted, 1e-5, 1e-4)  # sums of 24 products in float32
+    fitted = traced.assembled.fitted
+    assert fitted.saved_bytes == 0 < fitted.reloaded_bytes < 6 * 128 * COLUMNS * 4  # rows come again, no tile goes

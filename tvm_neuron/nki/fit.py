@@ -1,7 +1,8 @@
 """fit: has what is loaded again and again loaded once where SBUF has room for it, and spills what it has no room for.
 
-Both follow from one rule: of the logical tiles in SBUF, that which is used again last goes first. A tile that holds
-what a load put there is simply loaded again; any other is stored to device memory before.
+Both follow from one rule: of the logical tiles in SBUF, that one goes whose room is free for the longest for the bytes
+that are moved for it. A tile that holds what a load put there is simply loaded again, also if it was stored before; any
+other is stored to device memory first.
 """
 
 from collections import Counter
@@ -113,6 +114,7 @@ class _Filled:
     blocks: dict[Place, _Block] = field(default_factory=dict)
     inside: set[Place] = field(default_factory=set)
     used: int = 0
+    step: int = 0
 
     def run(self) -> list[Record]:
         """The records with loads and stores put in."""
@@ -123,7 +125,8 @@ class _Filled:
                 if self.trace.tensors[place[0]].memory == "sbuf":
                     uses.setdefault(place, []).append(step)
         self.next = {place: steps[::-1] for place, steps in uses.items()}
-        for record in self.records:
+        for step, record in enumerate(self.records):
+            self.step = step
             mine = {place for place in record.places.values() if place in uses}
             for place in mine:
                 self.next[place].pop()
@@ -142,7 +145,7 @@ class _Filled:
     def _bring(self, place: Place, mine: set[Place], record: Record) -> None:
         size = block_bytes(self.trace, place)
         while self.used + size > self.room and (others := self.inside - mine):
-            self._evict(max(others, key=lambda other: (self.next[other][-1], other)), record.at)
+            self._evict(max(others, key=lambda other: (self._room_per_byte(other), other)), record.at)
         self.inside.add(place)
         self.used += size
         block = self.blocks.get(place)
@@ -157,6 +160,11 @@ class _Filled:
         )
         self.found.append(block.load)
         self.done.reloaded_bytes += size * tensor.partitions
+
+    def _room_per_byte(self, place: Place) -> float:
+        """For how many steps its room would be free, for each byte of one column that has to be moved for that."""
+        moves = 1 if self.blocks[place].load is not None else 2
+        return (self.next[place][-1] - self.step) / (moves * self.trace.tensors[place[0]].partitions)
 
     def _evict(self, place: Place, at: str) -> None:
         self._leave(place)
