@@ -5,17 +5,18 @@ It imports torch at once: it is imported when there is a program of torch.
 
 from typing import Any
 
-from tvm_neuron.frontend.torch.decompose import elementwise, ordering, pooling, resizing, scanning
+from tvm_neuron.frontend.torch.decompose import by_hand, elementwise, ordering, pooling, resizing, scanning
 
 TABLE = {**elementwise.TABLE, **ordering.TABLE, **pooling.TABLE, **resizing.TABLE, **scanning.TABLE}
 
 
 def decomposed(program: Any) -> Any:
     """The ExportedProgram without operators of the table; itself if it has none."""
+    table = TABLE | by_hand.table()
     has_any = any(
-        node.target in TABLE
+        node.target in table
         for module in program.graph_module.modules()
         if hasattr(module, "graph")
         for node in module.graph.nodes
     )
-    return program.run_decompositions(TABLE) if has_any else program
+    return program.run_decompositions(table) if has_any else program
