@@ -12,7 +12,7 @@ from tvm_neuron.codegen import byoc, cpu
 from tvm_neuron.codegen.defects import PartError, is_defect, write_down
 from tvm_neuron.codegen.options import BuildOptions, build_options, current_options
 from tvm_neuron.codegen.retreat import Retreat
-from tvm_neuron.codegen.share import subgraphs, warn_of_little_work
+from tvm_neuron.codegen.share import multiplications_moved, subgraphs, warn_of_little_work
 from tvm_neuron.codegen.worth import weigher
 from tvm_neuron.errors import OptionError, internal_error
 from tvm_neuron.frontend.entry import MAIN, entry_name, renamed, warn_of_open_sizes
@@ -148,12 +148,12 @@ def _in_parts(mod: tvm.IRModule, options: BuildOptions, use: Callable[[Partition
 
 def run_codegen(parts: Partition, options: BuildOptions) -> tvm.IRModule:
     """Replace the Neuron subgraphs by calls of the runtime module that holds their NEFFs."""
-    described = describe(parts, options)
+    described = describe(parts, options) | {"macs_moved": multiplications_moved(parts)}
     neffs = byoc.compile_parts(subgraphs(parts.mod), options)
     with byoc.compilation(byoc.Compilation(described, neffs)):
         mod = relax.transform.RunCodegen()(parts.mod)
     if "*" not in options.on_cpu:  # else it was asked for
-        warn_of_little_work(parts)
+        warn_of_little_work(parts, described["macs_moved"])
     # TVM lists the subgraphs' constants here, to be stored in the library; the NEFFs hold them already
     mod = mod.without_attr("const_name_to_constant")
     if not mod.get_attr("external_mods"):

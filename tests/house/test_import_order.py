@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 ORDER = (
     "errors", "jobs", "hw", "native", "isa", "program", "neff", "cache", "sim", "profile", "runtime", "serve",
     "frontend", "partition", "schedule", "allocation", "codegen", "nki", "bundle", "build", "operators", "relay",
-    "compile_model", "numerics", "sweep", "torch", "jax", "tensorflow", "cli", "explorer", "tvmc",
+    "compile_model", "numerics", "sweep", "torch", "jax", "cli", "tensorflow", "explorer", "tvmc",
 )  # fmt: skip
 PLUG_IN, MAY_PLUG_IN_IMPORT = "tvm_neuron_schedules", ("errors", "hw", "schedule")
 

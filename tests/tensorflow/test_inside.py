@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import tvm_neuron
 import tvm_neuron.tensorflow as tfn
-from tvm_neuron.errors import ModelError
+from tvm_neuron.errors import ModelError, OptionError
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.filterwarnings("ignore")]
 EXACT = tvm_neuron.BuildOptions(fp32_cast="none")
@@ -75,14 +75,28 @@ def test_a_compiled_saved_model_runs_in_a_new_process(
 
 def test_any_number_of_rows_and_operators_kept_on_the_cpu(saved: Path, model: keras.Model, tmp_path: Path) -> None:
     report = tfn.saved_model.compile(
-        saved, tmp_path / "compiled", batch_size=2, dynamic_batch_size=True, no_fuse_ops=["*inner*"], options=EXACT
-    )
+        saved, tmp_path / "compiled", batch_size=2, dynamic_batch_size=True, no_fuse_ops=["*inner*"],
+        target="neuron/inf2", options=EXACT,
+    )  # fmt: skip
     assert {row.where for row in report.placement if "inner" in row.name} == {"cpu"}
     assert "neuroncore" in {row.where for row in report.placement}
+    assert report.macs_moved == 16 * 5 / (16 * 5 + 12 * 16)  # the second layer's, of both
+    assert "29.4% of the multiplications neuroncore" in report.headline()
     serve = tf.saved_model.load(tmp_path / "compiled").signatures["serving_default"]
     for rows in (1, 3, 4):
         found = serve(features=tf.constant(DATA[:rows]))["probs"]
         np.testing.assert_allclose(found, model(DATA[:rows]), rtol=1e-4)
+
+
+def test_words_of_the_compiler(saved: Path, model: keras.Model, tmp_path: Path) -> None:
+    words = ["--fp32-cast", "none", "-O1"]
+    report = tfn.saved_model.compile(saved, tmp_path / "compiled", 4, target="neuron/inf2", compiler_args=words)
+    assert report.precision["fp32_cast"] == "none"
+    assert report.macs_moved == 1
+    with pytest.raises(OptionError, match="compiler_args: unrecognized arguments: --fp33"):
+        tfn.saved_model.compile(saved, tmp_path / "other", 4, compiler_args=["--fp33"])
+    with pytest.raises(OptionError, match="options and compiler_args say the same"):
+        tfn.saved_model.compile(saved, tmp_path / "other", 4, compiler_args=words, options=EXACT)
 
 
 def test_what_is_refused(saved: Path, tmp_path: Path) -> None:

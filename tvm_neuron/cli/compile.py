@@ -21,11 +21,10 @@ from typing import Any
 
 from tvm_neuron.bundle import Request
 from tvm_neuron.bundle.request import SUFFIXES
-from tvm_neuron.cli import cached, cores, effort, host, log, precision, retired, source
+from tvm_neuron.cli import cached, choices, log, retired, source
 from tvm_neuron.cli.io_config import read_io_config
 from tvm_neuron.cli.memory import return_freed_memory, seldom_collected
 from tvm_neuron.cli.output import check_path, written_aside
-from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.errors import InternalError, OptionError, PlacementError
 from tvm_neuron.hw import load_device
 
@@ -41,20 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--compress", action="store_true", help="write a .neff a fifth smaller and slower to load")
     parser.add_argument(FAST_LOADING, action="store_true", help="write it uncompressed, as is done without --compress")
-    precision.add_arguments(parser.add_argument_group("precision"))
-    placement = parser.add_argument_group("placement")
-    placement.add_argument(
-        "--minimum-segment-size",
-        type=int,
-        metavar="N",
-        help="keep parts of at least N operators on the NeuronCore; without it they are weighed by the time they gain",
-    )
-    placement.add_argument("--must-compile", action="store_true", help="refuse operators on the CPU in a .so too")
-    host.add_arguments(placement)
-    cores.add_arguments(parser.add_argument_group("cores"))
-    parser.add_argument(
-        "--dynamic-batch", "--dynamic-batch-size", action="store_true", help="a .so that takes any number of rows"
-    )
+    choices.add_arguments(parser)
     parser.add_argument(
         "--bucket",
         action="append",
@@ -62,16 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="JSON",
         help="more shapes for the same .so, in the form of --io-config; any number of times. It chooses when it runs",
     )
-    duration = parser.add_argument_group("how long it takes")
-    effort.add_arguments(duration)
-    cached.add_arguments(duration)
+    cached.add_arguments(parser.add_argument_group("the cache"))
     told = parser.add_argument_group("what is told")
     log.add_arguments(told)
     told.add_argument(
         "--bundle-weights", action="store_true", help="put the weights into the bundle that an internal error writes"
     )
     told.add_argument("--json", action="store_true", help="print the summary of what was made as JSON")
-    retired.add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -118,16 +101,7 @@ def requested(options: argparse.Namespace) -> Request:
     if options.compress and options.enable_fast_loading_neuron_binaries:
         raise OptionError(f"--compress makes a .neff slower to load and {FAST_LOADING} quicker: leave one of them out")
     source.check_framework(options)
-    chosen = BuildOptions(
-        device=source.device_name(options.target),
-        must_compile=options.must_compile,
-        minimum_segment_size=options.minimum_segment_size,
-        dynamic_batch=options.dynamic_batch,
-        **precision.as_build_options(options),
-        **host.as_build_options(options),
-        **cores.as_build_options(options),
-        **effort.as_build_options(options),
-    )
+    chosen = replace(choices.as_build_options(options), device=source.device_name(options.target))
     return Request(
         suffix=Path(options.output).suffix,
         compress=options.compress,

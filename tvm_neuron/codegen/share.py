@@ -1,4 +1,4 @@
-"""warn_of_little_work: a build in which little of the model's work is done by the NeuronCore says so."""
+"""How much of a model's work the NeuronCore does; a build in which that is little says so."""
 
 import warnings
 
@@ -19,18 +19,25 @@ from tvm_neuron.schedule.graph import Graph
 LEAST_SHARE = 0.3
 
 
-def warn_of_little_work(parts: Partition) -> None:
-    """Warns if nothing, or less than `LEAST_SHARE` of the multiplications, runs on the NeuronCore."""
-    on_cpu = [row for row in parts.placements if row.where == Where.CPU]
-    if not on_cpu:
+def multiplications_moved(parts: Partition) -> float:
+    """The share of the multiplications that the NeuronCore does; they are counted only where both have operators."""
+    places = {row.where for row in parts.placements}
+    if not {Where.CPU.value, Where.NEURONCORE.value} <= places:
+        return float(Where.NEURONCORE.value in places)
+    core, cpu = sum(map(multiplications, subgraphs(parts.mod))), multiplications(parts.mod["main"])
+    return core / (core + cpu) if core + cpu else 1.0
+
+
+def warn_of_little_work(parts: Partition, moved: float) -> None:
+    """Warns if nothing, or less than `LEAST_SHARE` of the multiplications, which is `moved`, runs on the NeuronCore."""
+    if not any(row.where == Where.CPU for row in parts.placements):
         return
     why = "the placement has the reason for each operator on the CPU (`neuron-cc report`, tvm_neuron.report)"
     if not any(row.where == Where.NEURONCORE for row in parts.placements):
         warnings.warn(f"nothing of the model runs on the NeuronCore: {why}", PlacementWarning, stacklevel=2)
         return
-    core, cpu = sum(map(multiplications, subgraphs(parts.mod))), multiplications(parts.mod["main"])
-    if core < LEAST_SHARE * (core + cpu):
-        share = f"{core / (core + cpu):.0%} of the model's multiplications run on the NeuronCore"
+    if moved < LEAST_SHARE:
+        share = f"{moved:.0%} of the model's multiplications run on the NeuronCore"
         warnings.warn(f"only {share}: {why}", PlacementWarning, stacklevel=2)
 
 

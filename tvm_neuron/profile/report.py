@@ -72,8 +72,10 @@ class Report:
     inputs and outputs over the DRAM's bandwidth and multiply-accumulates over the array's peak. Nor could one beat
     `bound_us`, in which the engines also take results out of PSUM, reduce and compute, each operator in the way that
     suits it best, with the least instructions, between the first transfer and the last. `macs`, like `pe_utilisation`,
-    are those that the model's operators ask for, and weights count without zeros that only suit the array. The time of
-    CPU parts is not modelled. An operator that was fused into another's instructions has no layer of its own.
+    are those that the model's operators ask for, and weights count without zeros that only suit the array.
+    `macs_moved` is the share of the model's multiplications that does not stay on the CPU, as far as shapes are known.
+    The time of CPU parts is not modelled. An operator that was fused into another's instructions has no layer of its
+    own.
     `precision` holds the options that say what float32 became. A subgraph on several cores is as many programs, and a
     row of `pipelines`. `transfers` are between the host and the cores, whose time is not in the latency. `interval_us`
     is the time between two runs that follow each other: the latency, but of pipelines what their slowest stage takes.
@@ -92,6 +94,7 @@ class Report:
     bound_us: float
     pe_utilisation: float
     macs: int
+    macs_moved: float = 1.0
     dram_bytes: int
     dram_bytes_by_kind: Mapping[str, int]
     weight_bytes: int
@@ -151,16 +154,18 @@ class Report:
         """The report in one line."""
         places = {where: len(self.placed(where)) for where in dict.fromkeys(row.where for row in self.placement)}
         operators = ", ".join(f"{count} {where}" for where, count in places.items()) or "none"
+        share = f"{self.macs_moved:.1%} of the multiplications neuroncore; " if self.macs_moved < 1 else ""
         return (
-            f"operators: {operators}; {_digits(self.latency_us)} us on {self.device} ({self.cycles:,} cycles; roofline "
-            f"{_digits(self.roofline_us)} us, bound {_digits(self.bound_us)} us); "
+            f"operators: {operators}; {share}{_digits(self.latency_us)} us on {self.device} ({self.cycles:,} cycles; "
+            f"roofline {_digits(self.roofline_us)} us, bound {_digits(self.bound_us)} us); "
             f"PE utilisation {self.pe_utilisation:.1%}; DRAM traffic {_digits(self.dram_bytes / 1e6)} MB"
         )
 
 
 def make_report(
-    placement: Iterable[Placement], parts: Sequence[Part], device: str = "", cpu_us: float | None = None
-) -> Report:
+    placement: Iterable[Placement], parts: Sequence[Part], device: str = "", cpu_us: float | None = None,
+    macs_moved: float = 1.0,
+) -> Report:  # fmt: skip
     """The report of a model that became `parts`, in the order in which they run; `cpu_us`: of those on the CPU.
 
     Raises:
@@ -188,6 +193,7 @@ def make_report(
         bound_us=sum(part.bound_us for part in measured),
         pe_utilisation=peak_us / total_us if total_us else 0.0,
         macs=sum(part.macs for part in measured),
+        macs_moved=macs_moved,
         dram_bytes=sum(part.timing.dram_bytes for part in measured),
         dram_bytes_by_kind={k: sum(part.timing.dram_bytes_by_kind.get(k, 0) for part in measured) for k in kinds},
         weight_bytes=sum(subgraph.weight_bytes for subgraph in subgraphs),

@@ -25,7 +25,8 @@ def report(library: Library, bucket: int = 0, inputs: Mapping[str, Any] | None =
     placement = [neff.Placement(**row) for row in described["placement"]]
     found = parts(library, bucket)
     is_timed = inputs is not None and any(isinstance(part, CpuPart) for part in found)
-    return make_report(placement, found, described["device"], _cpu_us(library, inputs) if is_timed else None)
+    cpu_us = _cpu_us(library, inputs) if is_timed else None
+    return make_report(placement, found, described["device"], cpu_us, described["macs_moved"])
 
 
 def _cpu_us(library: Library, inputs: Mapping[str, Any] | None) -> float:

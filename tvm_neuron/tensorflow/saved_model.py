@@ -10,8 +10,9 @@ import numpy as np
 import tensorflow as tf
 
 from tvm_neuron import relay
+from tvm_neuron.cli.choices import build_options
 from tvm_neuron.codegen.options import BuildOptions
-from tvm_neuron.errors import ModelError
+from tvm_neuron.errors import ModelError, OptionError
 from tvm_neuron.frontend import from_onnx
 from tvm_neuron.frontend.tensorflow import captured, read, to_onnx
 from tvm_neuron.profile.report import Report
@@ -22,18 +23,20 @@ def compile(  # noqa: A001 - what users of the original call
     model_dir: str | os.PathLike[str], compiled_dir: str | os.PathLike[str], batch_size: int | None = None,
     model_feed_dict: Mapping[str, Any] | None = None, dynamic_batch_size: bool = False,
     minimum_segment_size: int | None = None, no_fuse_ops: Sequence[str] = (), *, target: Any = "neuron",
-    options: BuildOptions | None = None,
+    options: BuildOptions | None = None, compiler_args: Sequence[str] = (),
 ) -> Report:  # fmt: skip
     """Compile the signature of the SavedModel in `model_dir` and write `compiled_dir`, with the library inside.
 
     Sizes that the signature leaves open come from `model_feed_dict`, arrays for its inputs by name, or, of their first
     dimension alone, from `batch_size`. With `dynamic_batch_size` the result takes any number of rows. Operators of
     `no_fuse_ops` (names or patterns of them) stay on the CPU, and parts of the core have at least
-    `minimum_segment_size` operators. The result is loaded by `tf.saved_model.load` where `tvm_neuron.tensorflow` is
-    imported. Returns the report: where operators run, and what it costs.
+    `minimum_segment_size` operators. `compiler_args` are words of `neuron-cc compile`, as `["--fp32-cast", "none"]`,
+    instead of `options`. The result is loaded by `tf.saved_model.load` where `tvm_neuron.tensorflow` is imported.
+    Returns the report: where operators run, what part of the multiplications moved to the core (`macs_moved`), and
+    what it costs.
 
-    Raises ModelError: there is no SavedModel, `compiled_dir` exists, or sizes are open; and what `tvm_neuron.compile`
-    raises.
+    Raises OptionError: `compiler_args` has unknown words, or is given beside `options`. Raises ModelError: there is no
+    SavedModel, `compiled_dir` exists, or sizes are open. Raises what `tvm_neuron.compile` raises, too.
     """
     source, written = Path(model_dir), Path(compiled_dir)
     if not os.path.isfile(source / "saved_model.pb"):
@@ -46,7 +49,9 @@ def compile(  # noqa: A001 - what users of the original call
         if node.name in found.inputs and node.name not in shapes and batch_size is not None:
             _, *rest = [dim.size for dim in node.attr["shape"].shape.dim]
             shapes[node.name] = (batch_size, *rest)
-    chosen = options or BuildOptions()
+    if compiler_args and options is not None:
+        raise OptionError("saved_model.compile: options and compiler_args say the same; leave one of them out")
+    chosen = build_options(compiler_args, "compiler_args") if compiler_args else options or BuildOptions()
     chosen = replace(
         chosen, dynamic_batch=dynamic_batch_size or chosen.dynamic_batch, on_cpu=(*chosen.on_cpu, *no_fuse_ops),
         minimum_segment_size=minimum_segment_size or chosen.minimum_segment_size,
