@@ -8,7 +8,6 @@ from tvm_neuron.codegen.kernels.fill_first import fill_first
 from tvm_neuron.codegen.kernels.fold_rows import fold_rows
 from tvm_neuron.codegen.kernels.fuse import fuse
 from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operands
-from tvm_neuron.codegen.kernels.order_channels import order_channels
 from tvm_neuron.codegen.kernels.pack import pack_depth
 from tvm_neuron.codegen.kernels.pack_columns import pack_columns
 from tvm_neuron.codegen.kernels.simplified import simplified
@@ -241,7 +240,6 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("move_tables", "what does not fit beside a kernel", _kernels(move_tables, "partition_of"), True),
     Step("choose_operands", "in the precision asked for", _kernels(choose_operands, "precisions", "device"), True),
     Step("fold_rows", "before weights are packed otherwise", _kernels(fold_rows, "partition_of", "device")),
-    Step("order_channels", "of what was folded, too", _kernels(order_channels, "partition_of", "device")),
     Step("widen_outputs", "of what was not folded", _kernels(widen_outputs, "partition_of", "device")),
     Step("pack_depth", "few channels, rows first", _pack_depth),
     Step("split_outputs", "by the steps left", _kernels(split_outputs, "device")),
