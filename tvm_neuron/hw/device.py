@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 
 from tvm_neuron.errors import DeviceError
 
+_LACKS = ("fp32_matmul_passes", "dma_indirect_ns", "dma_transpose_percent", "gpsimd_clock_hz")  # as 0: it has none
 LARGEST = 2**48  # of any quantity: products of two of them still are exact enough as floats
 
 
@@ -47,6 +48,7 @@ class Device:
     dma_descriptor_ns: int
     dma_descriptor_max_bytes: int
     dma_start_ns: int
+    dma_transpose_percent: int  # of the rate, for what is contiguous in DRAM along another axis; 0: element by element
     dma_indirect_ns: int  # more until a transfer with computed addresses starts; 0: the DMA has none
     semaphores: int
     cores_per_chip: int
@@ -61,7 +63,7 @@ class Device:
             value = getattr(self, name)
             if name not in self.sources:
                 raise DeviceError(f"device '{self.name}': {name} has no source; say where the number is from")
-            smallest = 0 if name in ("fp32_matmul_passes", "dma_indirect_ns", "gpsimd_clock_hz") else 1
+            smallest = 0 if name in _LACKS else 1
             if type(value) is not int or not smallest <= value <= LARGEST:
                 raise DeviceError(
                     f"device '{self.name}': {name} is {value!r}; it must be a whole number from {smallest} to {LARGEST}"

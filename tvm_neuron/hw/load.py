@@ -14,6 +14,7 @@ _FOLDER = Path(__file__).parent / "chips"
 _LATER: dict[str, Any] = {
     "core_generation": {"value": 2, "source": "not described: NeuronCore-v2"},
     "dma_indirect_ns": {"value": 0, "source": "not described: no computed addresses"},
+    "dma_transpose_percent": {"value": 0, "source": "not described: element by element"},
     "gpsimd_clock_hz": {"value": 0, "source": "not described: no GpSimd engine"},
     "gpsimd_start_cycles": {"value": 150, "source": "not described: as NeuronCore-v2"},
     "host_request_ns": {"value": 450_000, "source": "not described: as inf2"},

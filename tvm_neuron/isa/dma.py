@@ -38,6 +38,10 @@ class DmaCopy(Instruction, opcode=0x40, engine="dma", mnemonic="dma_copy"):
     def cost(self, device: Device) -> Cost:
         run = min(_run_elems(side) for side in (self.target, self.source))
         busy, moved = _transfer(device, self.target, self.source, run)
+        turned = _turned_elems(device, self.target, self.source)
+        if run == 1 and turned:
+            most, _ = _transfer(device, self.target, self.source, turned)
+            busy = min(busy, ceil(most * 100 / device.dma_transpose_percent))
         return Cost(busy, device.dma_start_ns, dram_bytes=moved)
 
 
@@ -97,6 +101,14 @@ def _transfer(device: Device, target: Tile | DramTile, source: Tile | DramTile, 
     carried = max(moved, elems * max(item, size_bytes(target.dtype)))
     by_descriptors = descriptors * device.dma_descriptor_ns / device.dma_engines
     return ceil(max(by_descriptors, carried * 1e9 / device.dram_bytes_per_second)), moved
+
+
+def _turned_elems(device: Device, target: Tile | DramTile, source: Tile | DramTile) -> int:
+    """Elements side by side of a source in DRAM that comes transposed, where the DMA does that at a rate; else 0."""
+    is_wide = size_bytes(source.dtype) in (2, 4) and source.dtype == target.dtype
+    if not device.dma_transpose_percent or not is_wide or not isinstance(source, DramTile):
+        return 0
+    return _run(sorted((dim for dim in source.dims if dim[1] > 1), reverse=True), 1)
 
 
 def _run_elems(side: Tile | DramTile) -> int:
