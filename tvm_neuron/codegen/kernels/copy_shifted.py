@@ -1,10 +1,9 @@
 """copy_shifted: a layer of 1 x 1 also computes padding around its output, as zeros, from a copy of its data with marks.
 
-Squares of 2 x 2 pixels may begin in the padding then: a window of 3 x 3 for all 4 pixels of a square is 4 x 4 pixels,
-which lie in 4 squares, and in 9 if squares begin beside the padding. The data get a border of zeros, and channels that
-are 1 inside of it: with biases as the weights of these, zeros come out in the padding. The data stay in squares that
-begin beside it, where others read them and add them to their results; the array copies them to the others, which costs
-little since a layer before a wide one has few channels.
+Squares of 2 x 2 pixels may begin in the padding then, as behind `write_padding`, and the next layer multiplies 4
+instead of 9. The data get a border of zeros, and channels that are 1 inside of it: with biases as the weights of these,
+zeros come out in the padding. The data stay in squares that begin beside it, where others read them and add them to
+their results; the array copies them to the others, which costs little since a layer before a wide one has few channels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,10 +12,10 @@ from dataclasses import replace
 import numpy as np
 
 from tvm_neuron.codegen.kernels.bring_in import border, fill
-from tvm_neuron.codegen.kernels.channels import has_plain_constants
 from tvm_neuron.codegen.kernels.channels_of_ones import ONES, on_wide, possible_ones, widen
 from tvm_neuron.codegen.kernels.row_axes import COLUMNS, ROWS, is_fill, row_of, window_of
 from tvm_neuron.codegen.kernels.sum_biases import biased
+from tvm_neuron.codegen.kernels.write_padding import is_padded_by_one, reads_as_window_of_3, writing_more
 from tvm_neuron.codegen.tiles.restrict import Rows, restrict
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.evaluate import evaluate
@@ -38,9 +37,9 @@ def copy_shifted(
     """
     fills = [kernel for kernel in kernels if kernel.out is image and is_fill(kernel)]
     writer = _writer(kernels, image)
-    if writer is None or not fills or not _is_padded_by_one(writer) or not _is_pointwise(writer):
+    if writer is None or not fills or not is_padded_by_one(writer) or not _is_pointwise(writer):
         return None
-    if not all(_reads_as_window_of_3(kernel, image) for kernel in kernels if image in kernel.sources()):
+    if not all(reads_as_window_of_3(kernel, image) for kernel in kernels if image in kernel.sources()):
         return None
     dims, padding = dict(partition_of), {value for kernel in fills for value in _of_zero(kernel)}
     if _of_zero(writer) != padding:
@@ -58,7 +57,7 @@ def copy_shifted(
     found: list[Kernel] = []
     for kernel in kernels:
         if kernel is writer:
-            found += [_copying(writer, root, padded, copy), _writing_more(writer, root, copy)]
+            found += [_copying(writer, root, padded, copy), writing_more(writer, root, copy, [(1, 1), (1, 1)])]
         elif kernel not in fills:
             found += [fill(padded, kernel, 1, box, Num(0.0)) for box in border(shape, 1, inside) if kernel.out is data]
             found.append(_on_padded(kernel, data, padded))
@@ -83,48 +82,6 @@ def _is_pointwise(kernel: Kernel) -> bool:
         row is not None and root.maps[along] == Linear(0, {row: 1}) and root.data.shape[along] == row.extent
         for along, row in rows
     )
-
-
-def _is_padded_by_one(writer: Kernel) -> bool:
-    """Whether it writes an even number of rows and columns with one of padding on each side."""
-    axes = [(along, row_of(writer, along)) for along in _DIMS]
-    return has_plain_constants(writer, axes[0][1]) and all(
-        axis is not None
-        and axis.extent % 2 == 0
-        and writer.out_maps[along] == Linear(1, {axis: 1})
-        and writer.out.shape[along] == axis.extent + 2
-        for along, axis in axes
-    )
-
-
-def _reads_as_window_of_3(kernel: Kernel, image: Tensor) -> bool:
-    """Whether it is a convolution by windows of 3 x 3, one for each pixel inside of one of padding."""
-    root = kernel.root
-    if not isinstance(root, Contraction) or list(kernel.sources()) != [image] or not root.has_zeros:
-        return False
-    windows = [window_of(root, along) for along in _DIMS]
-    return all(
-        window is not None
-        and (window.const, window.stride, window.dilation) == (0, 1, 1)
-        and window.step is not None
-        and window.step.extent == 3
-        for window in windows
-    )
-
-
-def _writing_more(writer: Kernel, root: Contraction, wider: Tensor) -> Kernel:
-    """The convolution of the wider tensor, from one row and column before its first to one behind its last."""
-    out, maps, free = list(writer.out_maps), list(root.maps), list(writer.free)
-    for along in _DIMS:
-        row = row_of(writer, along)
-        assert row is not None
-        larger = Axis(row.name, row.extent + 2)
-        out[along] = Linear(0, {larger: 1})
-        terms = {larger if axis is row else axis: by for axis, by in maps[along].terms.items()}
-        maps[along] = Linear(maps[along].const - terms[larger] + 1, terms)
-        free[free.index(row)] = larger
-    root = replace(root, data=wider, maps=tuple(maps))
-    return replace(writer, out_maps=tuple(out), free=tuple(free), root=root)
 
 
 def _with_marks(kernels: Sequence[Kernel], writer: Kernel, dims: dict[Tensor, int], device: Device) -> list[Kernel]:

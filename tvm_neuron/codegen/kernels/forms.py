@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from tvm_neuron.codegen.kernels.copy_shifted import copy_shifted
+from tvm_neuron.codegen.kernels.write_padding import write_padding
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.tensor import Tensor
@@ -16,6 +17,6 @@ def forms(
     yield kernels, dims
     changed = kernels
     for image in images:
-        changed = copy_shifted(changed, image, dims, device) or changed
+        changed = write_padding(changed, image) or copy_shifted(changed, image, dims, device) or changed
     if changed is not kernels:
         yield changed, {**dict.fromkeys((kernel.out for kernel in changed), 1), **dims}
