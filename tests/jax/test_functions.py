@@ -11,7 +11,7 @@ import tvm
 import tvm_neuron
 import tvm_neuron.jax
 from tests.jax.functions import FUNCTIONS, floats
-from tvm_neuron.errors import ModelError
+from tvm_neuron.errors import InputWarning, ModelError
 from tvm_neuron.frontend.xla.operators import CONVERTERS
 from tvm_neuron.runtime import manifest
 
@@ -88,7 +88,8 @@ def test_every_converter_is_used() -> None:
         module = jax.jit(function).lower(*arguments).compiler_ir("stablehlo")
         module.operation.walk(lambda op: seen.add(op.name) or jax._src.lib.mlir.ir.WalkResult.ADVANCE)
     written = {word for text in TEXT.split() for word in [text.rstrip("(").strip('"')] if "hlo." in word}
-    assert CONVERTERS.keys() - seen - written == {"chlo.constant"}  # which no program writes
+    elsewhere = {"stablehlo.rng"}  # of `test_random_numbers`
+    assert CONVERTERS.keys() - seen - written == {"chlo.constant"} | elsewhere  # which no program writes
 
 
 @pytest.mark.parametrize("flag", [False, True])
@@ -99,6 +100,42 @@ def test_what_jax_writes_elsewhere(flag: bool, tmp_path: Path) -> None:
     away = np.sign(x) * np.floor(np.abs(x) + 0.5)
     wanted = (x @ y, 2 * np.tan(1 / (1 + np.exp(-x))), away, np.float32(1.5 if flag else -1.5))
     check(run(library, (x, y, np.array(flag))), wanted, FLOAT32)
+
+
+def test_random_numbers() -> None:
+    def drawn(x: jax.Array) -> tuple[jax.Array, ...]:
+        return tuple(jax.lax.rng_uniform(*ends, (64, 64)) for ends in ((x, x + 3), (0.0, 1.0), (-2, 3)))
+
+    with pytest.warns(InputWarning, match=r"\(stablehlo.rng\) draws random numbers: they are drawn when"):
+        library = tvm_neuron.jax.compile(drawn, np.float32(-1), target="neuron/inf2", options=EXACT)
+    wide, unit, integers = run(library, (np.float32(-1),))
+    for found, low, high in ((wide, -1, 2), (unit, 0, 1)):
+        assert found.min() >= low
+        assert found.max() < high + 1e-6  # rounded to float32
+        # of 4096 uniform numbers, mean and variance are off by four deviations of theirs at most
+        assert abs(found.mean() - (low + high) / 2) < 4 * (high - low) / np.sqrt(12 * found.size)
+        assert abs(found.var() - (high - low) ** 2 / 12) < 4 * (high - low) ** 2 / np.sqrt(180 * found.size)
+    assert abs(np.corrcoef(wide.ravel(), unit.ravel())[0, 1]) < 4 / np.sqrt(unit.size)  # not the same ones again
+    assert integers.dtype == np.int32
+    values, counts = np.unique(integers, return_counts=True)
+    assert [*values] == [-2, -1, 0, 1, 2]
+    assert np.abs(counts - unit.size / 5).max() < 4 * np.sqrt(unit.size * 0.2 * 0.8)
+
+
+def test_collectives_are_refused_by_name(tmp_path: Path) -> None:
+    text = """
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.all_reduce"(%x) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+    (tmp_path / "net.mlir").write_text(text)
+    with pytest.raises(ModelError, match=r"\(stablehlo.all_reduce\) is for several devices, and a library runs on one"):
+        tvm_neuron.compile(tmp_path / "net.mlir")
 
 
 @pytest.mark.parametrize(

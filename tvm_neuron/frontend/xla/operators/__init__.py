@@ -6,6 +6,7 @@ from tvm_neuron.frontend.xla.operators import (
     order,
     positions,
     products,
+    random,
     reductions,
     shapes,
     windows,
@@ -21,4 +22,5 @@ CONVERTERS: dict[str, Converter] = {
     **positions.CONVERTERS,
     **order.CONVERTERS,
     **control.CONVERTERS,
+    **random.CONVERTERS,
 }
