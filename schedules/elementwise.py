@@ -4,12 +4,16 @@ from tvm_neuron.schedule.expr import INTEGER, Apply, Axis, Expr, loads
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.kernel import Kernel, kernel_of
 from tvm_neuron.schedule.operations import ACTIVATION, ALU, BITWISE, LOGIC, PARTITION_START_STEP
+from tvm_neuron.schedule.partitions import is_addressable
 from tvm_neuron.schedule.roles import is_diagonal, is_wide_copy
 from tvm_neuron.schedule.rule import Context, Refusal
 
 
 class ElementwiseRule:
-    """Every operand keeps its partitions; along the free axes any linear pattern may be read."""
+    """Every operand keeps its partitions; along the free axes any linear pattern may be read.
+
+    What is only copied may come from several runs of partitions: of all heads' channels those of each.
+    """
 
     name = "elementwise"
 
@@ -39,7 +43,8 @@ class ElementwiseRule:
             if maps is None:
                 return Refusal(f"it reads {load.tensor.name} at positions that are no sums of its axes")
             there = maps[context.partition_of[load.tensor]] if maps else None
-            if (there.terms if there else {}) != here.terms:
+            in_runs = load is block.expr and there and channel in there.terms and is_addressable(there, channel)
+            if (there.terms if there else {}) != here.terms and not in_runs:
                 return Refusal(f"it would have to move {load.tensor.name} across partitions")
             if there and is_diagonal(load, context.partition_of[load.tensor]):
                 return Refusal(f"it would have to read {load.tensor.name} at another place in each partition")

@@ -21,6 +21,7 @@ from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.sync import synchronise
 from tvm_neuron.codegen.zones import divide
 from tvm_neuron.hw import Device, load_device
+from tvm_neuron.isa.engines import COMPUTE
 from tvm_neuron.neff import TensorInfo
 from tvm_neuron.schedule.graph import Graph
 from tvm_neuron.schedule.kernel import Contraction, Kernel
@@ -123,7 +124,7 @@ def test_it_takes_less_time(chip: str, share: float) -> None:
 
 
 def _part(kernel: Kernel, number: int, low: int, pe: int, act: int, weights: int = 0) -> Part:
-    return Part(kernel, number, low, {"pe": pe, "act": act, "pool": 0}, weights)
+    return Part(kernel, number, low, dict.fromkeys(COMPUTE, 0) | {"pe": pe, "act": act}, weights)
 
 
 @pytest.fixture(scope="module")

@@ -127,9 +127,10 @@ def grains(kernel: Kernel, partition_of: Mapping[Tensor, int]) -> dict[Axis, int
         places += [(operand.tensor, operand.maps) for operand in (root.stationary, root.moving)]
     if isinstance(root, Transposition):
         places.append((root.source.tensor, root.source.maps))
+    places += [(load.tensor, linear_indices(load.indices) or ()) for load in kernel.operand_loads()]
     found: dict[Axis, int] = {}
     for tensor, maps in places:
-        for axis, step in maps[partition_of[tensor]].terms.items():
+        for axis, step in maps[partition_of[tensor]].terms.items() if maps else ():
             if axis in kernel.free:
                 found[axis] = max(found.get(axis, 1), period(step))
     return found

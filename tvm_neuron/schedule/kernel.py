@@ -152,6 +152,12 @@ class Kernel:
             if all(here == self.out_maps for here in found) and every.count(tensor) == len(found)
         )
 
+    @cached_property
+    def stepped(self) -> frozenset[Axis]:
+        """The free axes along which its arithmetic reads from one run of partitions after the other."""
+        every = [part.terms for load in self.operand_loads() for part in linear_indices(load.indices) or ()]
+        return frozenset(axis for terms in every if self.channel in terms for axis in terms if axis is not self.channel)
+
     def operand_loads(self) -> Iterator[Load]:
         """Loads of the expression from tensors that are known only at run time."""
         for load in loads(self.expr):

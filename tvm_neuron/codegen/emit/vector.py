@@ -6,6 +6,7 @@ from functools import partial
 from math import prod
 
 from tvm_neuron.allocation.layouts import aligned
+from tvm_neuron.allocation.regions import grains
 from tvm_neuron.allocation.storage import OnChip, Span
 from tvm_neuron.codegen.emit.builder import Loops, Scratch
 from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
@@ -21,6 +22,7 @@ from tvm_neuron.isa.tile import MAX_FREE_DIMS
 from tvm_neuron.schedule.expr import Axis, Num, axes_of
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction, is_read_backward
+from tvm_neuron.schedule.partitions import turns
 from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, contiguous, runs, segments, tile_sizes
 
 _MOST_PARTS = 256  # of a reduction
@@ -69,18 +71,24 @@ def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
     root = kernel.root if isinstance(kernel.root, Reduction) else None
     firsts = partition_firsts(kernel, emitter.plan.partition_of, emitter.plan.in_dram)
     elems = tile_elems(kernel, emitter.device)
+    periods = grains(kernel, emitter.plan.partition_of)
     for slot, region in enumerate(emitter.plan.strips[kernel]):
         with emitter.staging(kernel, region, slot):
             sizes = _sizes(kernel, root, region, emitter.device, elems)
-            total = total_of(emitter, kernel, region, sizes)
+            total = None if periods else total_of(emitter, kernel, region, sizes)
             if total is not None:
                 sizes = total.sizes(sizes)
                 emitter.kept.add(total.kernel)
             for run in runs(kernel.channel.extent, firsts):
                 if _fill_chunks(emitter, kernel, region, run):
                     continue
-                cuts: list[list[Segment]] = [[run]] + [segments(*region[axis], sizes[axis]) for axis in kernel.free]
-                strides = [PARTITIONS, *(None for _ in kernel.free)]
+                cuts: list[list[Segment]] = [[run]]
+                strides: list[int | None] = [PARTITIONS]
+                for axis in kernel.free:
+                    every = periods.get(axis)
+                    whole = segments(*region[axis], sizes[axis])
+                    cuts.append(turns(*region[axis], PARTITIONS // every) if every else whole)
+                    strides.append(every)
                 for spans, loops in nests(emitter.builder, (kernel.channel, *kernel.free), cuts, strides):
                     end = TileEnd(emitter, kernel, spans)
                     if total is not None:

@@ -54,6 +54,8 @@ def _join(first: Kernel, second: Kernel, tensor: Tensor) -> Kernel | None:
         return None  # a kernel reads no part of what it writes
     if first.root is None and any(load.tensor is ACCUMULATOR for load in second.operand_loads()):
         return None
+    if first.root is not None and second.stepped:
+        return None  # such an end takes one value of these axes at a time
     found = [load for load in second.operand_loads() if load.tensor is tensor]
     axes = [_axis_map(first, second, load) for load in found]
     if not axes or axes[0] is None or any(other != axes[0] for other in axes):
