@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from tvm_neuron.cli.memory import seldom_collected
+
 # How long an example takes says nothing on a machine that others use too. The same examples each time, so that a change
 # is judged by what it changes; others with `--hypothesis-profile fresh`, and by `benchmarks.random_models`.
 settings.register_profile("fresh", deadline=None)
@@ -64,4 +66,11 @@ def _unwritten_memory_is_nan() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("empty", "empty_like"):
             patch.setattr(np, name, _poisoned(getattr(np, name)))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _cycles_are_seldom_looked_for() -> Iterator[None]:
+    """As while the command compiles; in a process of many tests, with all that they leave, it takes more than there."""
+    with seldom_collected():
         yield

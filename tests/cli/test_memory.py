@@ -43,6 +43,7 @@ def test_a_compile_takes_less_than_three_times_the_weights(tmp_path: Path) -> No
 
 
 def test_cycles_are_looked_for_seldom_and_then_as_before() -> None:
+    gc.unfreeze()  # what the session of tests froze
     before = gc.get_threshold(), gc.get_freeze_count()
     runs: list[object] = []
     gc.callbacks.append(lambda phase, _: runs.append(phase))
