@@ -20,6 +20,7 @@ from tvm_neuron.runtime.tensors import as_numpy
 Array = NDArray[Any]
 OPSET = 22
 DTYPES = {"float16": "float16", "bfloat16": "bfloat16", "float32": "float", "float64": "double"}
+SLOW = ("bfloat16", "float64")
 
 
 def _spatial(x: Array) -> tuple[int, ...]:
@@ -112,7 +113,7 @@ def operators(dtype: str) -> Iterator[str]:
             yield schema.name
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in DTYPES])
 def test_every_operator_of_one_operand(dtype: str) -> None:
     """One model of all: as many outputs as operators."""
     names = sorted(operators(dtype))

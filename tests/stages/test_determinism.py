@@ -64,7 +64,9 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", ["encoder", *(pytest.param(n, marks=pytest.mark.slow) for n in MODELS if n != "encoder")]
+)
 def test_two_processes(name: str, tmp_path: Path) -> None:
     make, more = MODELS[name]
     onnx.save(make(), tmp_path / "net.onnx")

@@ -17,7 +17,7 @@ def test_they_are_numbered() -> None:
     assert SCRIPTS
 
 
-LONG = ("03_choose_batch_and_pipeline", "09_tune")  # they compile again and again
+QUICK = ("01_first_network",)  # the others are run by `make docs`, too
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
@@ -32,7 +32,7 @@ def test_it_is_a_page(script: Path) -> None:
 
 @pytest.mark.parametrize(
     "script",
-    [pytest.param(each, id=each.stem, marks=pytest.mark.slow if each.stem in LONG else ()) for each in SCRIPTS],
+    [pytest.param(each, id=each.stem, marks=() if each.stem in QUICK else pytest.mark.slow) for each in SCRIPTS],
 )
 def test_it_runs(script: Path, tmp_path: Path) -> None:
     done = subprocess.run(
