@@ -116,10 +116,28 @@ def test_what_export_refuses_is_traced_and_said() -> None:
 
 
 @pytest.mark.parametrize(
+    "model",
+    [
+        lambda: torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Dropout(0.0), torch.nn.InstanceNorm1d(4)),
+        lambda: torch.nn.TransformerEncoderLayer(8, 2, 8, dropout=0, batch_first=True),
+    ],
+)
+def test_training_mode_that_makes_no_difference_is_no_matter(model) -> None:
+    module, x = model(), torch.randn(1, 4, 8)
+    library = tvm_neuron.compile(module, x)
+    assert module.training
+    assert relative_error(outputs(library, x)[0], module(x).detach()) < BFLOAT16
+
+
+@pytest.mark.parametrize(
     ("model", "examples", "message"),
     [
         (lambda: Net().eval(), None, "a Net needs example_inputs"),
         (Net, torch.ones(1, 3, 8, 8), "the Net is in training mode.*call its eval"),
+        (lambda: torch.nn.LSTM(8, 8, 2, dropout=0.1), torch.ones(3, 1, 8), "the LSTM is in training mode"),
+        (lambda: torch.nn.InstanceNorm1d(4, track_running_stats=True), torch.ones(1, 4, 8), "1d is in training"),
+        (lambda: torch.nn.TransformerEncoderLayer(8, 2, 8), torch.ones(1, 4, 8), "Layer is in training mode"),
+        (lambda: torch.nn.Linear(3, 4), torch.ones(1, 8), "the Linear is in training mode"),
         (lambda: Net().eval(), torch.ones(1, 4, 8, 8), "the Net fails with the example inputs: RuntimeError"),
         (lambda: 3, None, "takes the path of a model.* got int"),
         (lambda: torch.nn.Module, torch.ones(1), "fails with the example inputs"),

@@ -8,6 +8,7 @@ from typing import Any
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.cause import cause
 from tvm_neuron.frontend.torch.need import need_torch
+from tvm_neuron.frontend.torch.training import depends_on_training
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ def capture(model: Any, example_inputs: Any) -> tuple[Any, Arguments]:
     An `nn.Module` or a function that torch.export can't capture is traced instead, which a warning says.
 
     Raises:
-        ModelError: it is in training mode, there are no example inputs, or it fails with them.
+        ModelError: it is in training mode and that makes a difference, there are no example inputs, or it fails with
+            them.
     """
     torch = need_torch()
     if isinstance(model, torch.export.ExportedProgram):
@@ -47,17 +49,21 @@ def capture(model: Any, example_inputs: Any) -> tuple[Any, Arguments]:
     arguments = Arguments.of(example_inputs)
     if isinstance(model, torch.jit.ScriptModule | torch.jit.ScriptFunction):
         return model, arguments  # what depends on training was decided when it was made
-    if getattr(model, "training", False):
-        raise ModelError(
-            f"the {name} is in training mode, in which dropout and batch norm depend on more than the inputs: call "
-            "its eval() first"
-        )
-    _check_runs(model, arguments)
     module = model if isinstance(model, torch.nn.Module) else _as_module(model)
+    is_training = any(each.training for each in module.modules())
+    if not is_training:  # a call would change what the others keep
+        _check_runs(model, arguments)
     try:
         with torch.no_grad(), _quiet():
-            return torch.export.export(module, arguments.positional, dict(arguments.named or {})), Arguments()
+            program = torch.export.export(module, arguments.positional, dict(arguments.named or {}))
+        if is_training and depends_on_training(program):
+            raise _in_training(name)
+        return program, Arguments()
+    except ModelError:
+        raise
     except Exception as error:
+        if is_training:
+            raise _in_training(name) from error
         captured = _traced(module, arguments, error)
         warnings.warn(
             f"torch.export can't capture the {name} ({cause(error)}): it was traced instead, so what depends on the "
@@ -65,6 +71,13 @@ def capture(model: Any, example_inputs: Any) -> tuple[Any, Arguments]:
             stacklevel=4,
         )
         return captured, arguments
+
+
+def _in_training(name: str) -> ModelError:
+    return ModelError(
+        f"the {name} is in training mode, in which dropout and batch norm depend on more than the inputs: call its "
+        "eval() first"
+    )
 
 
 def _check_runs(model: Any, arguments: Arguments) -> None:
