@@ -115,6 +115,17 @@ def test_a_file_of_tflite(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> 
     assert main([*words, "--cache", "off"]) == 0
 
 
+def test_shapes_of_an_open_batch_in_tflite(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    layers = [keras.layers.UpSampling2D(), keras.layers.Flatten(), keras.layers.Dense(3), keras.layers.Reshape((3, 1))]
+    model = keras.Sequential([keras.Input((6, 6, 2)), *layers])
+    (tmp_path / "net.tflite").write_bytes(tf.lite.TFLiteConverter.from_keras_model(model).convert())
+    capfd.readouterr()  # the converter prints
+    image = IMAGE[:1, :6, :6, :2]
+    library = tvm_neuron.compile(tmp_path / "net.tflite", target="neuron/inf2", options=EXACT)
+    assert not tvm_neuron.report(library).placed("cpu")
+    check(run(library, image), model(image))
+
+
 def test_functions_of_several_tensors() -> None:
     weight = tf.Variable(RNG.standard_normal((4, 3)).astype("f4"))
 

@@ -1,6 +1,7 @@
 """from_tflite: TFLite files by TVM's own importer, which is right on float and on quantised networks."""
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,8 @@ def from_tflite(
     theirs = needed("tvm.relax.frontend.tflite", "from_tflite")
     shapes = {name: tuple(shape) for name, shape in (shape_dict or {}).items()}
     try:
-        mod = theirs.from_tflite(model, shapes or None, dict(dtype_dict or {}) or None)
+        sizes = import_module("tvm_neuron.frontend.tflite_sizes")  # which imports tflite
+        mod = theirs.from_tflite(model, shapes or None, dict(dtype_dict or {}) or None, sizes.KnownSizes)
     except (NotImplementedError, AssertionError, ValueError, RuntimeError, KeyError, TypeError, IndexError) as error:
         reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise ModelError(f"from_tflite: {reason}") from error

@@ -1,0 +1,96 @@
+"""KnownSizes: what TVM's importer of TFLite makes of operators, but that sizes are numbers where they are known.
+
+Files of models whose batch was left open compute shapes from shapes (SHAPE, STRIDED_SLICE, PACK, RESHAPE); TVM's
+importer takes such shapes for tensors that only a run knows.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import tflite
+from tvm import relax
+from tvm.relax.frontend.tflite.tflite_frontend import OperatorConverter
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A buffer of the file that is not in it."""
+
+    value: np.ndarray
+
+    def DataAsNumpy(self) -> np.ndarray:  # noqa: N802 - TFLite's names
+        return np.frombuffer(self.value.tobytes(), np.uint8)
+
+    def DataLength(self) -> int:  # noqa: N802
+        return self.value.nbytes
+
+
+class KnownSizes(OperatorConverter):
+    """Operators whose operands are all known become constants, of which the others read."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._known: dict[int, _Known] = {}
+        for kind, fold in (("SHAPE", self._shape), ("STRIDED_SLICE", self._slice), ("PACK", self._pack),
+                           ("CONCATENATION", self._concatenation)):  # fmt: skip
+            self.convert_map[kind] = partial(self._folded, self.convert_map[kind], fold)
+        self.convert_map["EXPAND_DIMS"] = self._expand_dims
+
+    def get_tensors(self, tensors_idx_list: Any) -> list[Any]:
+        """As in TVM, with the buffers of what is known by now."""
+        found: list[Any] = super().get_tensors(tensors_idx_list)
+        for tensor in found:
+            tensor.buffer = self._known.get(tensor.tensor_idx, tensor.buffer)
+        return found
+
+    def _folded(self, convert: Callable[..., Any], fold: Callable[[Any, Any], Any], op: Any) -> Any:
+        (output,) = self.get_output_tensors(op)
+        if output.tensor_idx in self.subgraph.OutputsAsNumpy():
+            return convert(op=op)
+        value = fold(op, self.get_input_tensors(op))
+        if value is None:
+            return convert(op=op)
+        self._known[output.tensor_idx] = _Known(np.asarray(value, self.get_tensor_type_as_numpy(output)))
+        return None  # by which TVM knows that nothing is to be computed
+
+    def _expand_dims(self, op: Any) -> relax.Expr:
+        """TVM's own calls Relax with Relay's arguments."""
+        data, axis = self.get_input_tensors(op)
+        return relax.op.expand_dims(self.get_tensor_expr(data), int(self.get_tensor_value(axis).item()))
+
+    def _shape(self, _op: Any, tensors: Any) -> Any:
+        shape = self.get_tensor_expr(tensors[0]).ty.shape
+        sizes = [getattr(size, "value", None) for size in shape] if isinstance(shape, relax.ShapeExpr) else [None]
+        return None if None in sizes else sizes
+
+    def _slice(self, op: Any, tensors: Any) -> Any:
+        values = self._values(tensors)
+        options = self._options(op, tflite.StridedSliceOptions)
+        if values is None or values[0].ndim != 1 or options.EllipsisMask() or options.NewAxisMask():
+            return None
+        data, (begin,), (end,), (step,) = values
+        if options.ShrinkAxisMask():
+            return data[begin]
+        return data[None if options.BeginMask() else begin : None if options.EndMask() else end : step]
+
+    def _pack(self, op: Any, tensors: Any) -> Any:
+        values = self._values(tensors)
+        return None if values is None else np.stack(values, self._options(op, tflite.PackOptions).Axis())
+
+    def _concatenation(self, op: Any, tensors: Any) -> Any:
+        values = self._values(tensors)
+        return None if values is None else np.concatenate(values, self._options(op, tflite.ConcatenationOptions).Axis())
+
+    def _values(self, tensors: Any) -> list[np.ndarray] | None:
+        if any(self.has_expr(tensor.tensor_idx) or not tensor.buffer.DataLength() for tensor in tensors):
+            return None
+        return [self.get_tensor_value(tensor) for tensor in tensors]
+
+    @staticmethod
+    def _options(op: Any, kind: type) -> Any:
+        found, table = kind(), op.BuiltinOptions()
+        found.Init(table.Bytes, table.Pos)
+        return found
