@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from benchmarks.mamba import mamba
+from benchmarks.pipeline import cached_weights
 from benchmarks.plain import Plain, Work, bert, in_turn_us, resnet
 from benchmarks.published import END_TO_END, Compared, compare_all, fitted_us, hold_out
 from benchmarks.row import Bar, Kind, Row
@@ -121,7 +122,7 @@ def fits() -> list[Fit]:
 
 def rows() -> list[Row]:
     """All of them as rows of the table."""
-    return [found.row() for found in measure()]
+    return [*(found.row() for found in measure()), *cached_weights()]
 
 
 def _share(value: float) -> str:

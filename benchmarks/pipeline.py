@@ -88,6 +88,22 @@ def measure(names: Sequence[str], chips: Sequence[str], counts: Sequence[int]) -
                 yield Row(name, chip, use, each / rate, each / ideal)
 
 
+def cached_weights() -> list[table.Row]:
+    """How many of ResNet-50's weights stay on the cores of inf1, of which AWS says: all on 8 cores, not all on 4."""
+    model, _ = networks()["ResNet-50"]()
+    found = []
+    for count, kind in ((4, table.Kind.MOST), (8, table.Kind.LEAST)):
+        pipeline = _compiled(model, "inf1", count)
+        timings = [time_program(core.program, core.device) for core in pipeline.cores]
+        stages = pipeline_use(pipeline, timings, load_instance("", pipeline.cores[0].device)).stages
+        kept, streamed = (sum(getattr(s, name) for s in stages) for name in ("kept_bytes", "streamed_bytes"))
+        share = 100 * kept / (kept + streamed)
+        limit = 100 if kind is table.Kind.LEAST else 99
+        what = f"ResNet-50's weights that stay cached on {count} cores of inf1 (AWS: {'' if count == 8 else 'not '}all)"
+        found.append(table.Row(what=what, unit="%", samples=(share,), bar=table.Bar(limit, kind=kind)))
+    return found
+
+
 def cached_us(model: onnx.ModelProto, chip: str) -> float:
     """What one core would take whose SBUF held all weights: the chip's with 16 times the memory, which there is not."""
     numbers = json.loads((Path(hw.__file__).parent / "chips" / f"{chip}.json").read_text())
