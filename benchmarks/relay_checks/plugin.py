@@ -43,7 +43,8 @@ _UNAVAILABLE = (
 _STAND_INS = (
     "tvm.autotvm", "tvm.topi.cuda", "tvm.topi.cuda.conv3d_winograd", "tvm.contrib.cudnn", "tvm.contrib.utils",
     "tvm.contrib.nvcc", "tvm.relay.backend", "tvm.relay.backend.runtime", "tvm.relay.backend.te_compiler",
-    "tvm.relay.testing.byoc", "tvm.relay.testing.temp_op_attr", "tvm.relay.frontend.common",
+    "tvm.relay.testing.byoc", "tvm.relay.testing.temp_op_attr", "tvm.relay.frontend.common", "tvm.relay.loops",
+    "tvm.relay.prelude", "utils.assert_diagnostic",
 )  # fmt: skip
 """Modules that test files import at their top and that are not here: empty, so that those who use them fail alone."""
 
@@ -111,6 +112,7 @@ def pytest_configure() -> None:
     if find_spec("torch"):
         downloads.keep_random_weights()
     tvm_neuron.relay.testing.check_grad = lambda *_args, **_kwargs: None  # there is no training here
+    tvm_neuron.relay.testing.enabled_targets = named["enabled_targets"]
     np.product = np.prod
     for name in ("float", "bool", "int"):
         vars(np).setdefault(name, getattr(__builtins__, name, None) or __builtins__[name])
@@ -157,7 +159,7 @@ def _stand_in(name: str) -> None:
         module.__getattr__ = lambda key: _absent(name, key)
         sys.modules[name] = module
         parent, _, last = name.rpartition(".")
-        if parent:
+        if parent in sys.modules:
             setattr(sys.modules[parent], last, module)
 
 

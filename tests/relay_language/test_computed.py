@@ -7,6 +7,7 @@ from tvm import te
 
 from tests.relay_language.test_windows import normal, run, var
 from tvm_neuron import relay
+from tvm_neuron.errors import InputError
 from tvm_neuron.relay.testing import run_infer_type
 
 DATA = normal(4, 6)
@@ -75,6 +76,7 @@ def test_types_of_open_sizes() -> None:
     n, w = te.size_var("n"), te.size_var("w")
     x = relay.var("x", relay.TensorType((n, 2, w)))
     assert run_infer_type(relay.nn.lrn(x, 3)).checked_type == x.type_annotation
+    assert run_infer_type(relay.slice_like(x, relay.var("y", shape=(1, 2, 3)))).checked_type.shape == [1, 2, 3]
     padded = run_infer_type(relay.nn.pad(x, ((-1, -1), (1, -3), (4, 4))))
     assert padded.checked_type == relay.TensorType((n - 2, 0, w + 8))
     halves = run_infer_type(relay.split(x, 2, axis=2).astuple())
@@ -83,6 +85,16 @@ def test_types_of_open_sizes() -> None:
     assert parts.checked_type.fields[2] == relay.TensorType((n, 2, w - 5))
     product = run_infer_type(relay.nn.dense(X, relay.var("w", shape=(5, 6))))
     assert [str(ty) for ty in product.type_args] == ["Tensor[(4, 6), float32]", "Tensor[(5, 6), float32]"]
+
+
+def test_inputs_of_open_models_are_checked_and_may_share_a_name() -> None:
+    rows = [relay.var("x", shape=(relay.Any(), 2)) for _ in range(3)]
+    func = relay.create_executor("vm", target="llvm").evaluate(relay.Function(rows, relay.concatenate(rows, 0)))
+    data = [normal(count, 2) for count in (1, 3, 2)]
+    np.testing.assert_array_equal(func(*data).numpy(), np.concatenate(data))
+    for wrong in (normal(2, 3), normal(2)):
+        with pytest.raises(InputError, match=r"input 'x_1' has the shape \(2,.*\); the function takes"):
+            func(data[0], wrong, data[2])
 
 
 def test_a_transpose_gives_more_than_its_stride() -> None:

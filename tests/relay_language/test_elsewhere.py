@@ -23,6 +23,7 @@ from tvm_neuron.relay.elsewhere import PLACES
         (lambda: relay.op.contrib.cutlass, r"'relay\.op\.contrib\.cutlass' is not here; instead: the code generator"),
         (lambda: relay.op.nn._make, r"'relay\.nn\._make' is not here; instead: it was a part of TVM itself"),
         (lambda: tvm.autotvm.task, r"'tvm\.autotvm\.task' is not here and stays out; instead: schedules are searched"),
+        (lambda: tvm.parser.fromtext(""), r"'tvm\.parser\.fromtext' is not here and stays out; instead: text"),
         (lambda: tvm.te.create_schedule([]), r"'tvm\.te\.create_schedule' is not here and stays out"),
     ],
 )

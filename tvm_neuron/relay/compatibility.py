@@ -45,6 +45,8 @@ def install() -> None:
     if not hasattr(tvm, "nd"):
         tvm.nd = sys.modules["tvm.nd"] = _make_nd()
     tvm.device = _neuron_or_other_device
+    tvm.runtime.Device.device_type = property(lambda device: int(device.dlpack_device_type()))
+    tvm.runtime.Device.device_id = property(lambda device: device.index)
     if not hasattr(tvm, "tir"):
         tvm.tir = sys.modules["tvm.tir"] = tvm.tirx
     tvm.relax.Var.type_annotation = property(lambda var: var.ty)  # what a variable of an imported module says it is

@@ -12,7 +12,7 @@ from tvm_neuron.frontend.onnx.needs import NeedsValueError
 from tvm_neuron.relay import build_module
 from tvm_neuron.relay.ir.expr import Call, Function, Var
 from tvm_neuron.relay.ir.functor import bind, post_order
-from tvm_neuron.relay.ir.ty import TensorType
+from tvm_neuron.relay.ir.ty import TensorType, type_text
 from tvm_neuron.relay.lower import main_of, to_relax
 from tvm_neuron.relay.modules import is_relay, module_of
 from tvm_neuron.relay.op.declare import COMPUTED
@@ -41,7 +41,7 @@ class Compiled:
     def names(self) -> list[str]:
         """The names of the inputs."""
         if self.is_open:
-            return [str(param.name_hint) for param in self._inputs]
+            return unique_names(self._inputs)
         return [spec.name for spec in self._made[()][0].inputs]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -80,7 +80,10 @@ class Compiled:
         if isinstance(self._main, OpenModel):
             return self._main.closed({name: shape for name, shape in shapes.items() if name not in known}, known)
         assert self._main is not None
-        params = [Var(p.name_hint, TensorType(shapes[p.name_hint], p.type_annotation.dtype)) for p in self._inputs]
+        named = list(zip(self.names, self._inputs, strict=True))
+        for name, param in named:
+            _check_shape(name, shapes[name], param.type_annotation)
+        params = [Var(name, TensorType(shapes[name], param.type_annotation.dtype)) for name, param in named]
         body = bind(self._main, dict(zip(self._inputs, params, strict=True))).body
         return to_relax(module_of(Function(params, body), self._mod), known)
 
@@ -107,6 +110,21 @@ def _is_computed(expr: Any) -> bool:
 def _is_static(param: Var) -> bool:
     ty = param.type_annotation
     return not isinstance(ty, TensorType) or all(isinstance(dim, int) for dim in ty.shape)
+
+
+def unique_names(params: list[Var]) -> list[str]:
+    """The variables' names, numbered where they are the same, as in what they are compiled to."""
+    names = [str(param.name_hint) for param in params]
+    before = [names[:at].count(name) for at, name in enumerate(names)]
+    return [f"{name}_{count}" if count else name for name, count in zip(names, before, strict=True)]
+
+
+def _check_shape(name: str, shape: tuple[int, ...], ty: TensorType) -> None:
+    """Raises InputError: the shape is not what the type has numbers for."""
+    dims = list(ty.shape)
+    is_same = all(size == dim for dim, size in zip(dims, shape, strict=False) if isinstance(dim, int))
+    if len(shape) != len(dims) or not is_same:
+        raise InputError(f"input '{name}' has the shape {shape}; the function takes {type_text(ty)}")
 
 
 def by_name(names: list[str], args: Any, kwargs: Mapping[str, Any]) -> dict[str, np.ndarray]:

@@ -143,6 +143,7 @@ OUT: Mapping[str, str] = {
     "autotvm": "schedules are searched for by the compiler: `neuron-cc compile -O3`, or tvmc tune",
     "auto_scheduler": "schedules are searched for by the compiler: `neuron-cc compile -O3`, or tvmc tune",
     "micro": "there is no code for microcontrollers; relay.build makes a library for TVM's runtime",
+    "parser": _TEXT,
     "relay.backend.contrib.uma": "describe a chip in a JSON file, or write a schedule rule (CONTRIBUTING.md)",
 }
 """Packages of TVM 0.18 that stay out, and where their work is done."""

@@ -234,10 +234,12 @@ class Lowering:
         args = [self._operand(arg) for arg in given] if not any(map(self._is_untyped, given)) else []
         try:
             values = {name: self._value(declared, name, value, origin) for name, value in computed.items()}
-        except NeedsValueError:
-            if self._notes_types and declared.ranks:
-                return self._of_open_sizes(declared, args, attrs | computed)
-            raise
+        except NeedsValueError as error:
+            if not self._notes_types:
+                raise
+            if declared.ranks is None:
+                raise ModelError(str(error)) from error  # the other crosses no pass
+            return self._of_open_sizes(declared, args, attrs | computed)
         attrs = attributes(declared, attrs, values)
         with _told(origin):
             self._fill(declared, given, attrs)
@@ -271,11 +273,11 @@ class Lowering:
             if self._notes_types and name in declared.shapeless:
                 return declared.attributes[name]
             names = ", ".join(sorted(error.inputs))
-            raise NeedsValueError(
+            message = (
                 f"{origin}: it needs the value of '{name}' when it is compiled, which comes from {names}: give that in "
-                "params, or call the function by an executor or the VM, which take it from each call",
-                error.inputs,
-            ) from error
+                "params, or call the function by an executor or the VM, which take it from each call"
+            )
+            raise NeedsValueError(message, error.inputs) from error
 
     def _emitted(self, value: Any, origin: Origin) -> Any:
         """The expression bound to variables, the last call of each with its origin: what precedes it takes it over."""

@@ -123,7 +123,8 @@ def slice_like(data: Tensor, shape_like: Tensor, axes: Sequence[int] | None = No
     rank = int(data.ty.ndim)
     named = [each % rank for each in axes] if axes else list(range(int(shape_like.ty.ndim)))
     ends = [shape_like.ty.shape[each] for each in named]
-    return R.strided_slice(data, named, [0] * len(named), ends)
+    is_open = any(not isinstance(data.ty.shape[each], tvm.tirx.IntImm) for each in named)
+    return R.strided_slice(data, named, [0] * len(named), ends, assume_inbound=is_open)
 
 
 @operator("strided_set")
