@@ -6,6 +6,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from sphinx.ext.autodoc.mock import _MockObject
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -30,6 +32,7 @@ autodoc_mock_imports = [  # pages of what stands on extras are made without them
     "fastapi", "grpc", "kserve", "onnxscript", "orjson", "prometheus_client", "ray", "starlette", "tensorflow",
     "tf2onnx", "torch", "uvicorn",
 ]  # fmt: skip
+_MockObject.__or__ = lambda self, _other: self  # in annotations, `Tensor | None`
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
