@@ -126,6 +126,21 @@ def test_shapes_of_an_open_batch_in_tflite(tmp_path: Path, capfd: pytest.Capture
     check(run(library, image), model(image))
 
 
+@pytest.mark.parametrize(("padding", "kernel", "strides"), [("same", 3, 2), ("valid", (4, 3), (2, 3)), ("valid", 1, 2)])
+def test_transposed_convolutions_in_tflite(
+    padding: str, kernel: Any, strides: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    keras.utils.set_random_seed(3)
+    layer = keras.layers.Conv2DTranspose(
+        4, kernel, strides=strides, padding=padding, activation="relu", bias_initializer="random_normal"
+    )
+    model = keras.Sequential([keras.Input((6, 5, 2)), layer])
+    (tmp_path / "net.tflite").write_bytes(tf.lite.TFLiteConverter.from_keras_model(model).convert())
+    capfd.readouterr()  # the converter prints
+    image = IMAGE[:1, :6, :5, :2]
+    check(run(tvm_neuron.compile(tmp_path / "net.tflite", target="neuron/inf2", options=EXACT), image), model(image))
+
+
 def test_functions_of_several_tensors() -> None:
     weight = tf.Variable(RNG.standard_normal((4, 3)).astype("f4"))
 

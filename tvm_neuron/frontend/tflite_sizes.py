@@ -1,7 +1,7 @@
-"""KnownSizes: what TVM's importer of TFLite makes of operators, but that sizes are numbers where they are known.
+"""KnownSizes: TVM's converters of TFLite's operators, where sizes are numbers as far as they are known.
 
 Files of models whose batch was left open compute shapes from shapes (SHAPE, STRIDED_SLICE, PACK, RESHAPE); TVM's
-importer takes such shapes for tensors that only a run knows.
+importer takes such shapes for tensors that only a run knows. Two converters of TVM's that fail have others here.
 """
 
 from collections.abc import Callable
@@ -38,6 +38,7 @@ class KnownSizes(OperatorConverter):
                            ("CONCATENATION", self._concatenation)):  # fmt: skip
             self.convert_map[kind] = partial(self._folded, self.convert_map[kind], fold)
         self.convert_map["EXPAND_DIMS"] = self._expand_dims
+        self.convert_map["TRANSPOSE_CONV"] = partial(self._transpose_conv, self.convert_map["TRANSPOSE_CONV"])
 
     def get_tensors(self, tensors_idx_list: Any) -> list[Any]:
         """As in TVM, with the buffers of what is known by now."""
@@ -60,6 +61,27 @@ class KnownSizes(OperatorConverter):
         """TVM's own calls Relax with Relay's arguments."""
         data, axis = self.get_input_tensors(op)
         return relax.op.expand_dims(self.get_tensor_expr(data), int(self.get_tensor_value(axis).item()))
+
+    def _transpose_conv(self, convert: Callable[..., Any], op: Any) -> Any:
+        """With channels first: TVM has no kernel for the form with channels last that its own makes."""
+        sizes, weights, data, *bias = self.get_input_tensors(op)
+        if data.qnn_params or weights.qnn_params or self.has_expr(weights.tensor_idx):
+            return convert(op=op)
+        options = self._options(op, tflite.TransposeConvOptions)
+        strides = options.StrideH(), options.StrideW()
+        kernel = self.get_tensor_value(weights).transpose(3, 0, 1, 2)  # of OHWI
+        given = relax.op.permute_dims(self.get_tensor_expr(data), [0, 3, 1, 2])
+        image = self.get_tensor_shape(data)[1:3]
+        whole = [(int(n) - 1) * step + side for n, step, side in zip(image, strides, kernel.shape[2:], strict=True)]
+        cut = [size - int(out) for size, out in zip(whole, self.get_tensor_value(sizes)[1:3], strict=True)]
+        made = relax.op.nn.conv2d_transpose(
+            given, relax.const(kernel), strides, [max(n, 0) // 2 for n in cut] + [(max(n, 0) + 1) // 2 for n in cut],
+            output_padding=[max(-n, 0) for n in cut],
+        )  # fmt: skip
+        made = relax.op.permute_dims(made, [0, 2, 3, 1])
+        if bias:
+            made = relax.op.add(made, self.get_tensor_expr(bias[0]))
+        return self.convert_fused_activation_function(self.bb.normalize(made), options.FusedActivationFunction())
 
     def _shape(self, _op: Any, tensors: Any) -> Any:
         shape = self.get_tensor_expr(tensors[0]).ty.shape
