@@ -125,7 +125,9 @@ def _aligned(found: Array, operand: Operand, statement: Statement, lead: int) ->
     """A scalar of each partition with the axes of what it meets: [P, 1] against [P, *free]."""
     if not operand.is_scalar:
         return found
-    return found.reshape(*found.shape[: lead + 1], *(1 for _ in statement.target.shape[1:]))
+    met = [each.access.shape for each in statement.operands if each.access and not each.is_scalar]
+    rank = max(len(shape) for shape in (statement.target.shape, *met))  # the target may be the sum of what it meets
+    return found.reshape(*found.shape[: lead + 1], *(1 for _ in range(rank - 1)))
 
 
 def _padded(value: Array, lead: int, rank: int) -> Array:
