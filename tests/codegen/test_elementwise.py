@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tvm
-from tvm import relax
+from tvm import relax, te, tirx
 
 import tvm_neuron
 from tvm_neuron import relay
@@ -56,6 +56,26 @@ def test_functions(name: str, expected: Callable[[np.ndarray], np.ndarray], inpu
     array = inputs.astype(np.float32).reshape(8, -1)
     found = on_core(getattr(relax.op, name), array)
     np.testing.assert_allclose(found, expected(array.astype(np.float64)), rtol=3e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", ["sin", "tan", "asin", "atan", "sinh", "asinh", "atanh", "tanh"])
+def test_functions_keep_their_digits_near_zero(name: str) -> None:
+    """Which logarithms and exponentials of numbers near 1 don't: log(1 + 1e-4) has three digits in float32."""
+    sizes = np.geomspace(1e-8, 0.95, 64, dtype=np.float32).reshape(8, -1)
+    array = np.concatenate([sizes, -sizes])
+    wanted = getattr(np, {"asin": "arcsin", "atan": "arctan", "asinh": "arcsinh", "atanh": "arctanh"}.get(name, name))
+    np.testing.assert_allclose(on_core(getattr(relax.op, name), array), wanted(array.astype(np.float64)), rtol=5e-7)
+
+
+def test_log1p_keeps_its_digits_near_zero() -> None:
+    def log1p(x: relax.Expr) -> relax.Expr:  # Relax has it in kernels only
+        return relax.BlockBuilder.current().call_te(
+            lambda data: te.compute(data.shape, lambda *at: tirx.log1p(data[at]), "log1p"), x
+        )
+
+    sizes = np.geomspace(1e-8, 0.95, 64, dtype=np.float32).reshape(8, -1)
+    array = np.concatenate([sizes, -sizes, sizes * 20])
+    np.testing.assert_allclose(on_core(log1p, array), np.log1p(array.astype(np.float64)), rtol=5e-7)
 
 
 def call(op: str, *args: Expr | float) -> Apply:

@@ -55,6 +55,7 @@ def _neighbours(x: Array) -> Array:
 
 _ERF = np.vectorize(erf, otypes=[np.float64])
 _ALL = {"axis": None, "keepdims": True}
+_ALPHA, _SLOPE, _LRN_ALPHA = (float(np.float32(number)) for number in (0.2, 0.01, 1e-4))  # attributes are float32
 
 WANTED: dict[str, Callable[[Array], Any]] = {
     "Abs": np.abs, "Acos": np.arccos, "Acosh": np.arccosh, "Asin": np.arcsin, "Asinh": np.arcsinh, "Atan": np.arctan,
@@ -63,8 +64,8 @@ WANTED: dict[str, Callable[[Array], Any]] = {
     "Sinh": np.sinh, "Sqrt": np.sqrt, "Tan": np.tan, "Tanh": np.tanh, "Identity": lambda x: x, "Erf": _ERF,
     "Reciprocal": np.reciprocal, "IsInf": np.isinf, "IsNaN": np.isnan, "Sigmoid": _sigmoid, "Softplus": _softplus,
     "Celu": lambda x: np.where(x > 0, x, np.expm1(x)), "Elu": lambda x: np.where(x > 0, x, np.expm1(x)),
-    "Gelu": lambda x: 0.5 * x * (1 + _ERF(x / np.sqrt(2))), "HardSigmoid": lambda x: np.clip(0.2 * x + 0.5, 0, 1),
-    "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1), "LeakyRelu": lambda x: np.where(x > 0, x, 0.01 * x),
+    "Gelu": lambda x: 0.5 * x * (1 + _ERF(x / np.sqrt(2))), "HardSigmoid": lambda x: np.clip(_ALPHA * x + 0.5, 0, 1),
+    "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1), "LeakyRelu": lambda x: np.where(x > 0, x, _SLOPE * x),
     "Mish": lambda x: x * np.tanh(_softplus(x)), "Relu": lambda x: np.maximum(x, 0),
     "Selu": lambda x: 1.0507010221481323 * np.where(x > 0, x, 1.6732631921768188 * np.expm1(x)),
     "Shrink": lambda x: np.where(x > 0.5, x, np.where(x < -0.5, x, 0)), "Softsign": lambda x: x / (1 + np.abs(x)),
@@ -83,7 +84,7 @@ WANTED: dict[str, Callable[[Array], Any]] = {
     "ReduceMax": lambda x: x.max(**_ALL), "ReduceMean": lambda x: x.mean(**_ALL), "ReduceMin": lambda x: x.min(**_ALL),
     "ReduceProd": lambda x: x.prod(**_ALL), "ReduceSum": lambda x: x.sum(**_ALL),
     "ReduceSumSquare": lambda x: (x * x).sum(**_ALL), "Det": np.linalg.det,
-    "LRN": lambda x: x / (1 + 1e-4 * _neighbours(x * x) / 3) ** 0.75,
+    "LRN": lambda x: x / (1 + _LRN_ALPHA * _neighbours(x * x) / 3) ** 0.75,
 }  # fmt: skip
 _LIMITS = {"Acosh": (1.2, 3.0), "EyeLike": (-1.0, 1.0)} | dict.fromkeys(
     ("Acos", "Asin", "Atanh", "Log", "Reciprocal", "ReduceLogSum", "Sqrt"), (0.1, 0.9)

@@ -1,6 +1,6 @@
 """Functions that no engine has, as expressions of those that one has; an entry of the table is all that one needs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import log, pi
 
 from tvm_neuron.schedule.expr import Apply, Expr, Num
@@ -88,13 +88,39 @@ def _sign_of(x: Expr) -> Expr:
     return sub(mul(2.0, _call("is_ge", x, 0.0)), 1.0)
 
 
+def _near_zero(x: Expr, below: float, odd: Sequence[float], elsewhere: Expr) -> Expr:
+    """x * (1 + odd[0] * x**2 + odd[1] * x**4 ...) where |x| < `below`; `elsewhere` has few digits there.
+
+    `below` is so small that the next term is less than half a unit of float32's last place.
+    """
+    square = mul(x, x)
+    series: Expr | float = 0.0
+    for factor in reversed(odd):
+        series = mul(add(series, factor), square)
+    return _call("select", _call("is_lt", _call("abs", x), below), mul(x, add(series, 1.0)), elsewhere)
+
+
 def _asinh(x: Expr) -> Expr:
     size = _call("abs", x)
-    return mul(_call("sign", x), _call("log", add(size, _call("sqrt", add(mul(size, size), 1.0)))))
+    whole = mul(_call("sign", x), _call("log", add(size, _call("sqrt", add(mul(size, size), 1.0)))))
+    return _near_zero(x, 0.25, (-1 / 6, 3 / 40, -15 / 336, 105 / 3456), whole)
+
+
+def _atanh(x: Expr) -> Expr:
+    whole = mul(0.5, _call("log", div(add(1.0, x), sub(1.0, x))))
+    return _near_zero(x, 0.25, (1 / 3, 1 / 5, 1 / 7, 1 / 9, 1 / 11), whole)
+
+
+def _log1p(x: Expr) -> Expr:
+    """Twice the atanh of x / (2 + x)."""
+    part = div(x, add(x, 2.0))
+    half = _near_zero(part, 0.125, (1 / 3, 1 / 5, 1 / 7, 1 / 9), mul(_call("log", add(x, 1.0)), 0.5))
+    return mul(half, 2.0)
 
 
 def _sinh(x: Expr) -> Expr:
-    return mul(sub(_call("exp", x), _call("exp", mul(x, -1.0))), 0.5)
+    whole = mul(sub(_call("exp", x), _call("exp", mul(x, -1.0))), 0.5)
+    return _near_zero(x, 1.0, (1 / 6, 1 / 120, 1 / 5040, 1 / 362880), whole)
 
 
 def _cosh(x: Expr) -> Expr:
@@ -120,10 +146,10 @@ DERIVED: dict[str, Callable[..., Expr]] = {
     "cosh": _cosh,
     "asinh": _asinh,
     "acosh": lambda x: _call("log", add(x, _call("sqrt", mul(sub(x, 1.0), add(x, 1.0))))),
-    "atanh": lambda x: mul(0.5, _call("log", div(add(1.0, x), sub(1.0, x)))),
+    "atanh": _atanh,
     "log2": lambda x: mul(_call("log", x), 1 / log(2)),
     "log10": lambda x: mul(_call("log", x), 1 / log(10)),
-    "log1p": lambda x: _call("log", add(x, 1.0)),
+    "log1p": _log1p,
     "exp2": lambda x: _call("exp", mul(x, log(2))),
     "exp10": lambda x: _call("exp", mul(x, log(10))),
     "isnan": lambda x: _call("not", _call("is_le", x, float("inf"))),

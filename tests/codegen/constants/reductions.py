@@ -57,7 +57,7 @@ def along(r: Drawing) -> onnx.NodeProto | None:
 def images(r: Drawing) -> onnx.NodeProto | None:
     shape = (1, int(r.choice([4, 8])), int(r.rng.integers(4, 8)), int(r.rng.integers(4, 8)))
     name = r.new(r.filled(shape, "float32"))
-    match r.rng.integers(7):
+    match r.rng.integers(8):
         case 0:
             return helper.make_node("DepthToSpace", [name], [""], blocksize=2, mode=r.choice(["DCR", "CRD"]))
         case 1:
@@ -80,6 +80,10 @@ def images(r: Drawing) -> onnx.NodeProto | None:
                 "Resize", [name, "", "", sizes], [""], mode=mode, coordinate_transformation_mode=where
             )
         case 5:
+            if not np.all(np.isfinite(r.value(name))):
+                return None
+            return helper.make_node("LRN", [name], [""], size=int(r.rng.integers(1, 6)), alpha=0.5, bias=1.5)
+        case 6:
             rank = int(r.rng.integers(3, 6))
             name = r.new(r.filled((2, 3, 4, 2, 3)[:rank], "float32"))
             if r.has_nan(name):

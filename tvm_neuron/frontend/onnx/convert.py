@@ -12,6 +12,7 @@ from tvm.relax.frontend.onnx.onnx_frontend import onnx_input
 from tvm_neuron.errors import InternalError, ModelError
 from tvm_neuron.frontend.onnx.by_tvm import by_tvm, refusal
 from tvm_neuron.frontend.onnx.converters import CONVERTERS, Node
+from tvm_neuron.frontend.onnx.functions import float_defaults
 from tvm_neuron.frontend.onnx.narrow import NARROW_OPERATORS, Narrow
 from tvm_neuron.frontend.onnx.pitfalls import pitfall
 from tvm_neuron.frontend.onnx.shapes import as_tensor, is_shape
@@ -27,7 +28,7 @@ def converted(state: State, node: onnx.NodeProto, operands: list[Value], opset: 
     """The outputs by a converter of ours or TVM's."""
     if any(isinstance(value, list) for value in operands):
         raise ModelError("it takes a sequence, which only operators on sequences can")
-    attrs = _attributes(node)
+    attrs = float_defaults(node, opset) | _attributes(node)
     if any(is_shape(value) for value in operands):
         with contextlib.suppress(ModelError):  # TVM's converters take some shapes as they are, and others as tensors
             return _by_tvm(state, node, operands, attrs, opset)

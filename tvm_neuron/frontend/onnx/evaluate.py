@@ -19,10 +19,11 @@ _RANDOM = {
 }  # fmt: skip
 
 _INEXACT = {
-    "AveragePool", "BatchNormalization", "Flatten", "GlobalMaxPool", "Hardmax", "LogSoftmax", "LpNormalization",
-    "MaxPool", "OneHot", "PRelu", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare", "Softmax",
+    "AveragePool", "BatchNormalization", "Flatten", "GlobalMaxPool", "Hardmax", "LRN", "LogSoftmax",
+    "LpNormalization", "MaxPool", "OneHot", "PRelu", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare", "Softmax",
 }  # fmt: skip
-"""The reference loses NaN, infinities or digits in these, or has another dtype, shape or meaning than the opset."""
+"""The reference loses NaN, infinities, digits or channels in these, or has another dtype, shape or meaning than the
+opset."""
 
 
 def is_evaluated(node: onnx.NodeProto, inputs: Sequence[np.ndarray | None]) -> bool:

@@ -24,6 +24,13 @@ def schema_of(node: onnx.NodeProto, opset: int) -> onnx.defs.OpSchema | None:
         return None
 
 
+def float_defaults(node: onnx.NodeProto, opset: int) -> dict[str, float]:
+    """The attributes that are numbers where the node has none: as float32, which is off 0.01 by 2e-8 of it."""
+    schema = schema_of(node, opset)
+    defaults = {} if schema is None else {name: each.default_value for name, each in schema.attributes.items()}
+    return {name: each.f for name, each in defaults.items() if each.type == onnx.AttributeProto.FLOAT}
+
+
 def has_body(node: onnx.NodeProto, opset: int) -> bool:
     """Whether the standard says what the operator means in terms of others."""
     schema = schema_of(node, opset)
