@@ -227,6 +227,8 @@ def _result(report: pytest.TestReport, error: BaseException | None) -> str:
         return report.outcome
     if isinstance(error, AssertionError) and any(word in str(error) for word in ("Not equal to", "Mismatch", "shapes")):
         return "wrong"
+    if isinstance(error, AssertionError):
+        return "failed"
     is_ours = isinstance(error, NeuronError) and type(error).__name__ != "InternalError"
     return "refused" if is_ours or "tvm_neuron.relay" in str(error) or "; instead: " in str(error) else "failed"
 
