@@ -25,9 +25,14 @@ def schema_of(node: onnx.NodeProto, opset: int) -> onnx.defs.OpSchema | None:
 
 
 def float_defaults(node: onnx.NodeProto, opset: int) -> dict[str, float]:
-    """The attributes that are numbers where the node has none: as float32, which is off 0.01 by 2e-8 of it."""
+    """The attributes that are numbers where the node has none: as float32, which is off 0.01 by 2e-8 of it.
+
+    Without the limits of old Clips, the largest float32, which limit nothing.
+    """
     schema = schema_of(node, opset)
-    defaults = {} if schema is None else {name: each.default_value for name, each in schema.attributes.items()}
+    if schema is None or node.op_type == "Clip":
+        return {}
+    defaults = {name: each.default_value for name, each in schema.attributes.items()}
     return {name: each.f for name, each in defaults.items() if each.type == onnx.AttributeProto.FLOAT}
 
 
