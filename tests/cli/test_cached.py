@@ -95,6 +95,6 @@ def test_external_tensors_count(cli: Cli, tmp_path: Path, request: pytest.Fixtur
 
 
 def test_every_option_of_a_build_is_part_of_the_key() -> None:
-    """What is no plain value (listeners, the moment at which time is up) changes no result by itself."""
+    """Listeners, the moment at which time is up and how many processes search change no result by themselves."""
     others = {field.name for field in fields(BuildOptions)} - BuildOptions().to_dict().keys()
-    assert others == {"on_stage", "on_defect", "ends_at"}
+    assert others == {"on_stage", "on_defect", "ends_at", "processes"}

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 SCRIPT = """
 import sys
@@ -25,9 +26,11 @@ JAX = (
 TENSORFLOW = ("tvm_neuron.compile('net.keras')", "from tvm_neuron import relay; relay.frontend.from_keras(3)")
 
 
-def test_a_sentence_says_what_to_install() -> None:
+def test_a_sentence_says_what_to_install(tmp_path: Path) -> None:
+    for name in ("model.pt2", "net.keras"):  # of a file that is not there, that would be said
+        (tmp_path / name).touch()
     command = [sys.executable, "-c", SCRIPT, *TORCH, *JAX, *TENSORFLOW, "tvm_neuron.compile(3)"]
-    *said, last = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    *said, last = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout.splitlines()
     assert len(said) == len(TORCH) + len(JAX) + len(TENSORFLOW)
     assert all("pip install 'tvm-neuron[torch]'" in line for line in said[: len(TORCH)])
     assert all("pip install 'tvm-neuron[jax]'" in line for line in said[len(TORCH) : -len(TENSORFLOW)])

@@ -11,8 +11,8 @@ from tvm_neuron.profile.report import Report
 
 Value = int | float | str | None
 _NUMBERS = (
-    "latency_us", "interval_us", "cycles", "roofline_us", "bound_us", "pe_utilisation", "macs", "dram_bytes",
-    "weight_bytes", "sbuf_peak_bytes", "spill_bytes", "instructions",
+    "latency_us", "interval_us", "cycles", "roofline_us", "bound_us", "pe_utilisation", "macs", "macs_moved",
+    "dram_bytes", "weight_bytes", "sbuf_peak_bytes", "spill_bytes", "instructions",
 )  # fmt: skip
 TITLES = {
     "model": "What was asked for",
