@@ -171,8 +171,15 @@ def test_tunings_make_other_programs() -> None:
         ({"optlevel": 4}, "optlevel is 4; take one of 1, 2, 3"),
         ({"processes": 0}, "processes is 0; it must be at least 1"),
         ({"time_budget_seconds": 0.0}, "time_budget_seconds is 0.0; it must be more than 0"),
+        ({"on_cpu": "Relu"}, "on_cpu is 'Relu'; it must be several patterns"),
+        ({"pipeline_cores": 2.5}, "pipeline_cores is 2.5; it must be a whole number"),
     ],
 )
 def test_wishes_that_make_no_sense(wrong: dict, message: str) -> None:
     with pytest.raises(OptionError, match=message):
         BuildOptions(**wrong)
+
+
+def test_options_are_no_dictionary() -> None:
+    with pytest.raises(OptionError, match=r"options are \{'optlevel': 1\}; they must be tvm_neuron.BuildOptions"):
+        relay.build(relay.Function([], relay.const(1.0)), options={"optlevel": 1})  # type: ignore[arg-type]

@@ -1,11 +1,12 @@
 """What a user can choose about a build."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from math import inf
+from numbers import Integral, Real
 from typing import Any
 
 from tvm_neuron.codegen.bundle import write_bundle
@@ -127,6 +128,11 @@ class BuildOptions:
         return Precisions(self.fp32_cast, self.fp32_cast_of)
 
     def __post_init__(self) -> None:
+        for name, (kind, wanted) in _KINDS.items():
+            value = getattr(self, name)
+            fits = value is None or (isinstance(value, kind) and not (kind is Sequence and isinstance(value, str)))
+            if not fits:
+                raise OptionError(f"{name} is {value!r}; it must be {wanted}")
         _ = self.precisions  # refuses what is no precision
         if self.host_cpu not in (*host.LEVELS, "native"):
             raise OptionError(f"host_cpu is '{self.host_cpu}'; take one of {', '.join(host.LEVELS)}, native")
@@ -140,6 +146,18 @@ class BuildOptions:
                 raise OptionError(f"{name} is {value}; it must be at least 1")
 
 
+_KINDS: dict[str, tuple[type, str]] = {
+    "device": (str, "the name of a chip or the path of a .json file, as text"),
+    "fp32_cast": (str, "the name of a precision"),
+    "fp32_cast_of": (Mapping, 'a dictionary of precisions by pattern: {"layer3*": "none"}'),
+    "on_cpu": (Sequence, 'several patterns: ("Softmax_*",)'),
+    "minimum_segment_size": (Integral, "a whole number"),
+    "pipeline_cores": (Integral, "a whole number"),
+    "processes": (Integral, "a whole number"),
+    "time_budget_seconds": (Real, "a number of seconds"),
+    "tuning": (Tuning, "a tvm_neuron.codegen.tuning.Tuning"),
+}
+
 _current: ContextVar[BuildOptions | None] = ContextVar("tvm_neuron_build_options", default=None)
 
 
@@ -150,7 +168,13 @@ def current_options() -> BuildOptions | None:
 
 @contextmanager
 def build_options(options: BuildOptions) -> Iterator[None]:
-    """Builds inside the `with` block use `options`; the way to give them to `tvm.compile`."""
+    """Builds inside the `with` block use `options`; the way to give them to `tvm.compile`.
+
+    Raises:
+        OptionError: they are no BuildOptions.
+    """
+    if not isinstance(options, BuildOptions):
+        raise OptionError(f"options are {options!r}; they must be tvm_neuron.BuildOptions(...)")
     token = _current.set(options)
     try:
         yield
