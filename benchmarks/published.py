@@ -23,6 +23,9 @@ from tests.models.zoo.vgg import vgg16
 from tvm_neuron import relay
 from tvm_neuron.frontend.sample_models import light_network
 from tvm_neuron.hw import load_device, load_instance
+from tvm_neuron.neff import read_pipeline
+from tvm_neuron.profile import interval_us
+from tvm_neuron.runtime import neffs
 
 END_TO_END, ON_DEVICE, FULL = "end to end, with the host", "one core, on the device", "several cores at full rate"
 
@@ -82,15 +85,20 @@ def compare(row: Published) -> Compared:
     """Compiles one and sets the times side by side."""
     device = load_device(row.chip)
     mod, params = relay.frontend.from_onnx(row.make())
-    report = tvm_neuron.report(relay.build(mod, target=f"neuron/{row.chip}", params=params))
+    library = relay.build(mod, target=f"neuron/{row.chip}", params=params)
+    report = tvm_neuron.report(library)
     in_turn = in_turn_us(row.operators(Plain(device)), device)
     if row.group == END_TO_END:
         host = report.end_to_end
         around = host.total_us - host.device_us
         return Compared(row, host.total_us, report.bound_us + around, in_turn + around, host.request_us)
-    shared = report.dram_bytes * row.cores * 1e6 / load_instance("", device).chip_dram_bytes_per_second
-    least = [max(us, shared if row.cores > 1 else 0.0) for us in (report.latency_us, report.bound_us, in_turn)]
-    return Compared(row, least[0], least[1], least[2], 0.0)
+    instance = load_instance("", device)
+    if row.cores == 1:
+        return Compared(row, report.latency_us, report.bound_us, in_turn, 0.0)
+    (data,) = neffs(library).values()
+    ours = interval_us(read_pipeline(data), instance, row.cores)
+    shared = report.dram_bytes * row.cores * 1e6 / instance.chip_dram_bytes_per_second
+    return Compared(row, ours, max(report.bound_us, shared), max(in_turn, shared), 0.0)
 
 
 def compare_all(rows: Sequence[Published] = ROWS) -> list[Compared]:

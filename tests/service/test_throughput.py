@@ -89,8 +89,10 @@ def test_a_pipeline_takes_the_next_request_before_it_is_done_with_the_last() -> 
 
 
 def test_the_cores_of_a_chip_share_its_dram() -> None:
-    times = Times(100, 100, dram_us=50)  # 4 cores a chip: 2 requests in 100 us for all of them
-    rates = [steady_state(DEVICE, times, 0, cores, 1000, 1) for cores in (1, 2, 4, 8)]
+    rates = [
+        steady_state(DEVICE, Times(100, 100, shared_us=us), 0, cores, 1000, 1)
+        for cores, us in ((1, 0), (2, 100), (4, 200), (8, 200))
+    ]
     assert [round(rate.requests_per_second) for rate in rates] == [10_000, 20_000, 20_000, 40_000]
     assert [rate.bound for rate in rates][::2] == ["cores", "DRAM"]
 

@@ -20,7 +20,7 @@ class Instance:
     name: str
     chips: int
     cores_per_chip: int
-    link_bytes_per_second: int  # between two neighbours
+    link_bytes_per_second: int  # through the port between two neighbours, in each direction
     chip_dram_bytes_per_second: int  # what all cores of a chip can draw together
     sources: Mapping[str, str] = field(repr=False, compare=False)
 

@@ -3,7 +3,7 @@
 `profile.tables` makes tables of a report; it is apart, since it needs rich, which a process that only runs does not.
 """
 
-from tvm_neuron.profile.pipeline import limits_us
+from tvm_neuron.profile.pipeline import interval_us, limits_us
 from tvm_neuron.profile.report import EngineUse, Layer, Report, Subgraph, make_report
 from tvm_neuron.profile.run import CpuPart, Part, Run, run_of
 from tvm_neuron.profile.timeline import timeline
@@ -19,6 +19,7 @@ __all__ = [
     "Run",
     "Subgraph",
     "Transfer",
+    "interval_us",
     "limits_us",
     "make_report",
     "run_of",

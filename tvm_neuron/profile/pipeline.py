@@ -1,19 +1,19 @@
 """PipelineUse: what several cores give that work on consecutive inputs at the same time, each on its stage.
 
-The rules: a core takes its program's own time, in which it reads its inputs from the DRAM of its chip and writes its
-outputs to that of the readers' chips; of several cores on one stage each takes its turn. A tensor that leaves a chip
-passes every link of the chain up to its last reader, while the cores compute other inputs; an input more follows when
-the slowest of these is through with the one before: a core, a link, or the DRAM of a chip with all that its cores move.
-The latency is what one input takes through all.
+The interval between two inputs is that of the clock of all cores, which slow each other where they share a chip's DRAM
+and the ports to the next (`sim/together.py`); the `limit` is what alone would need most of it. A tensor that leaves a
+chip passes every port of the chain up to its last reader, while the cores compute other inputs.
+The latency is what one input takes through all, alone.
 """
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from math import lcm
 from typing import Any
 
 from tvm_neuron.hw import Instance
 from tvm_neuron.neff import Neff, Pipeline
-from tvm_neuron.sim import Timing, time_program
+from tvm_neuron.sim import Line, Timing, interval_ps, time_program
 
 _US_PER_S = 1e6
 
@@ -37,7 +37,7 @@ class StageUse:
 
 @dataclass(frozen=True, slots=True)
 class PipelineUse:
-    """One subgraph on its cores; `limit` is what the interval between two inputs is due to."""
+    """One subgraph on its cores; `limit` is what would take longest of the interval between two inputs, if alone."""
 
     name: str
     instance: str
@@ -78,21 +78,39 @@ class PipelineUse:
 
 def pipeline_use(pipeline: Pipeline, timings: Sequence[Timing], instance: Instance) -> PipelineUse:
     """The use of a pipeline whose cores take `timings`."""
-    links = _links(pipeline, instance)
+    links = _links_us(pipeline, instance)
+    interval = interval_us(pipeline, instance)
     limits = limits_us(pipeline.replicas, timings, instance)
     limits |= {f"link from chip {chip}": us for chip, us in links.items()}
     limit = max(limits, key=lambda key: limits[key])
-    stages = tuple(_stage(number, pipeline, timing, instance, limits[limit]) for number, timing in enumerate(timings))
+    stages = tuple(_stage(number, pipeline, timing, instance, interval) for number, timing in enumerate(timings))
     return PipelineUse(
         name=pipeline.name,
         instance=instance.name,
-        interval_us=limits[limit],
+        interval_us=interval,
         latency_us=sum(timing.latency_us for timing in timings) + sum(links.values()),
         load_us=max(stage.load_us for stage in stages),
         link_us=sum(links.values()),
         limit=limit,
         stages=stages,
     )
+
+
+def interval_us(pipeline: Pipeline, instance: Instance, copies: int = 1) -> float:
+    """Between two inputs of so many copies on an instance's cores, side by side and all under load, times their number.
+
+    Raises:
+        ProgramError: a program deadlocks.
+    """
+    size = sum(pipeline.replicas)
+    # Further ones lie on their chips as the first of these do.
+    different = min(copies, lcm(size, instance.cores_per_chip) // size)
+    programs = [core.program for core in pipeline.cores]
+    lines = [
+        Line(programs, pipeline.cores[0].device, pipeline.replicas, _carried(pipeline, instance, at * size), at * size)
+        for at in range(different)
+    ]
+    return len(lines) / sum(1e6 / ps for ps in interval_ps(lines, instance))
 
 
 def way_of_an_input(
@@ -102,7 +120,7 @@ def way_of_an_input(
 
     Of cores that take inputs in turn it is the last, which is the farthest.
     """
-    links = _links(pipeline, instance)
+    links = _links_us(pipeline, instance)
     begins: list[int] = []
     passed: list[tuple[int, int, int]] = []
     now = chip = 0
@@ -134,10 +152,16 @@ def limits_us(replicas: Sequence[int], timings: Sequence[Timing], instance: Inst
     return limits | {f"DRAM of chip {chip}": size * _US_PER_S / rate for chip, size in moved.items()}
 
 
-def _links(pipeline: Pipeline, instance: Instance) -> dict[int, float]:
-    """Microseconds for which the link from each chip to the next is busy with one input, at most."""
-    device = pipeline.cores[0].device
-    spans = list(zip(pipeline.first_cores, pipeline.replicas, strict=True))
+def _links_us(pipeline: Pipeline, instance: Instance) -> dict[int, float]:
+    """Microseconds for which the port from each chip to the next is busy with one input, at most."""
+    start_us = pipeline.cores[0].device.dma_start_ns / 1e3
+    carried = _carried(pipeline, instance)
+    return {chip: start_us + size * _US_PER_S / instance.link_bytes_per_second for chip, size in carried.items()}
+
+
+def _carried(pipeline: Pipeline, instance: Instance, first_core: int = 0) -> dict[int, int]:
+    """Bytes of an input that pass from each chip to the next, where the first core is that one of the instance."""
+    spans = [(first_core + at, count) for at, count in zip(pipeline.first_cores, pipeline.replicas, strict=True)]
     carried: dict[int, int] = {}
     for (first, _), neff in zip(spans, pipeline.cores, strict=True):
         for name, size in _sizes(neff, "output").items():
@@ -148,10 +172,7 @@ def _links(pipeline: Pipeline, instance: Instance) -> dict[int, float]:
             ]
             for chip in range(instance.chip_of(first), max(readers, default=0)):
                 carried[chip] = carried.get(chip, 0) + size
-    return {
-        chip: device.dma_start_ns / 1e3 + size * _US_PER_S / instance.link_bytes_per_second
-        for chip, size in carried.items()
-    }
+    return carried
 
 
 def _stage(number: int, pipeline: Pipeline, timing: Timing, instance: Instance, interval_us: float) -> StageUse:

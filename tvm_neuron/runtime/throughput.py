@@ -3,7 +3,7 @@
 A closed queue: so many requests are always under way, each of which needs the host's link for its tensors, a host call,
 and a core, or all cores of a pipeline one after the other, which takes the next when its slowest stage is through. All
 these times are fixed, so the rate is what the tightest of these lets through: the requests there are over the time that
-one takes alone, the cores, the link, the DRAM that the cores of a chip share.
+one takes alone, the link, the cores, which the clock knows alone and beside the others that share their chip's DRAM.
 The time of CPU parts is not modelled; it is what you measure and give as `host_us`.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 from tvm_neuron.errors import OptionError
 from tvm_neuron.hw import Device, is_in_instance, load_device, load_instance
 from tvm_neuron.neff import Pipeline
-from tvm_neuron.profile import Report, make_report
+from tvm_neuron.profile import Report, interval_us, make_report
 from tvm_neuron.runtime.contents import Library, manifest
 from tvm_neuron.runtime.report import report
 
@@ -67,8 +67,9 @@ def throughput(
     batch = int(shapes[0][0]) if shapes and shapes[0] else 1
     instance = str(options.get("instance", ""))
     shared_us = 0.0
-    if instance or is_in_instance(device):
-        shared_us = 1e6 * found.dram_bytes / load_instance(instance, device).chip_dram_bytes_per_second
+    if cores > per_copy and (instance or is_in_instance(device)):
+        where, copies = load_instance(instance, device), cores // per_copy
+        shared_us = sum(interval_us(part, where, copies) for part in found.parts if isinstance(part, Pipeline))
     times = Times(found.latency_us, found.interval_us, per_copy, host_us, shared_us)
     return steady_state(device, times, carried, cores, depth, max(batch, 1))
 
@@ -88,15 +89,15 @@ def _known(compiled: Library | Pipeline) -> tuple[Device, Mapping[str, Any], lis
 class Times:
     """Of one request: on the cores of a copy from begin to end, between two that it begins, and of CPU parts.
 
-    `dram_us` is what a chip's DRAM takes for its bytes, which counts where several cores draw from it at once; 0 where
-    it is not known, as for a device that is in no known instance.
+    `shared_us` is the time between two where all the cores work that share a chip's DRAM; 0 where it is not known, as
+    for a device that is in no known instance.
     """
 
     latency_us: float
     interval_us: float
     pipeline_cores: int = 1
     host_us: float = 0.0
-    dram_us: float = 0.0
+    shared_us: float = 0.0
 
 
 def steady_state(device: Device, times: Times, carried_bytes: int, cores: int, depth: int, batch: int) -> Throughput:
@@ -104,11 +105,12 @@ def steady_state(device: Device, times: Times, carried_bytes: int, cores: int, d
     link_us = 1e6 * carried_bytes / device.host_bytes_per_second
     call_us = device.host_call_ns / 1e3
     alone_us = link_us + call_us + times.latency_us + times.host_us
+    copies = cores // times.pipeline_cores
     rates = {
         "requests": depth / alone_us,
-        "cores": cores // times.pipeline_cores / times.interval_us if times.interval_us else float("inf"),
+        "cores": copies / times.interval_us if times.interval_us else float("inf"),
         "link": 1 / link_us if link_us else float("inf"),
-        "DRAM": cores / min(cores, device.cores_per_chip) / times.dram_us if times.dram_us else float("inf"),
+        "DRAM": copies / times.shared_us if times.shared_us else float("inf"),
     }
     bound = min(rates, key=lambda name: rates[name])
     per_us = rates[bound]

@@ -9,15 +9,16 @@ Rules:
   (`psum_accesses` of 1 for Vector and Scalar, `sbuf_accesses` for Vector and GpSimd): who could begin first has it for
   its busy time, the first of the two where both could.
 * A DMA transfer is ready when the one before it in its queue was ready and its waits are satisfied. After the start
-  latency it takes its turn at the DMA engines and the DRAM, which all queues share: first come, first served by ready
-  time, the lower queue first where those are equal. It is complete when its turn is over.
+  latency it takes its turn at the core's DMA engines, which all queues share: first come, first served by ready time,
+  the lower queue first where those are equal. It is complete when its turn is over, or when the DRAM is through with
+  its bytes, which other cores of the chip may have first (`together.py`).
 
 The order needs no heap. Compute queues run until they wait for something not known yet, or for a port, where the other
 queue might ask for it earlier. When all do, whatever is still unknown waits, directly or not, for a transfer or a
 port's access that is known to be ready, so it gets ready after the earliest of these: that one is next.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,11 +26,12 @@ from numpy.typing import NDArray
 
 from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import Device
-from tvm_neuron.isa import QUEUES, Cost, Instruction, Tile
-from tvm_neuron.isa.engines import BY_NAME, PORTS, Port, of_dma
+from tvm_neuron.isa import QUEUES, Cost
+from tvm_neuron.isa.engines import BY_NAME, of_dma
 from tvm_neuron.program import Program
 from tvm_neuron.program.dynamic import Dynamic, who
 from tvm_neuron.sim.dependence import Flags, dependent
+from tvm_neuron.sim.ports import accesses, partners, shared_ports
 
 PS_PER_SECOND = 10**12
 _PS_PER_NS = 1000
@@ -76,13 +78,10 @@ def run_clock(
     Raises:
         ProgramError: the program deadlocks, or an instruction takes longer than can be counted.
     """
-    state = _State(program, device, dynamic, costs, dependent(dynamic) if needs_own is None else needs_own)
-    while True:
-        while sum(state.run_compute(queue) for queue in _COMPUTE):
-            pass
-        if not state.run_earliest():
-            break
-    return state.result()
+    core = CoreClock(program, device, dynamic, costs, dependent(dynamic) if needs_own is None else needs_own)
+    while core.run_to_transfer():
+        core.transfer()
+    return core.result()
 
 
 def _durations(cycles: list[int], hz: list[int], most: int) -> NDArray[np.int64]:
@@ -92,30 +91,9 @@ def _durations(cycles: list[int], hz: list[int], most: int) -> NDArray[np.int64]
     return np.array(found, np.int64)
 
 
-def _ports(device: Device, dynamic: Dynamic) -> list[Port]:
-    """Those that two engines of the program have to take turns at."""
-    there = {QUEUES[code] for code in np.unique(dynamic.queue).tolist()}
-    return [port for port in PORTS if getattr(device, port.accesses) == 1 and there.issuperset(port.engines)]
+class CoreClock:
+    """One core, from transfer to transfer."""
 
-
-def _accesses(instruction: Instruction, port: Port) -> bool:
-    """Whether it is one of the instructions of which only one accesses the port's memory at a time."""
-    tiles = (tile for *_, tile in instruction.tiles())
-    return instruction.engine in port.engines and any(
-        isinstance(tile, Tile) and tile.space == port.space for tile in tiles
-    )
-
-
-def _partners(queue: str, shared: Sequence[Port]) -> dict[int, int]:
-    """By port that the queue's engine shares: the queue of the other one."""
-    return {
-        at: QUEUES.index(next(engine for engine in port.engines if engine != queue))
-        for at, port in enumerate(shared)
-        if queue in port.engines
-    }
-
-
-class _State:
     def __init__(self, program: Program, device: Device, dynamic: Dynamic, costs: list[Cost], needs_own: Flags) -> None:
         self.program, self.dynamic = program, dynamic
         hz = [clock_hz(device, instruction.engine) for instruction in dynamic.statics]
@@ -133,18 +111,34 @@ class _State:
         self.latency: list[list[int]] = [latency[number[rows]].tolist() for rows in self.rows]
         self.needs_own: list[list[bool]] = [needs_own[rows].tolist() for rows in self.rows]
         self.waits = [[waits[row] for row in rows.tolist()] for rows in self.rows]
+        self.dram_bytes: list[list[int]] = [
+            [costs[at].dram_bytes for at in number[rows].tolist()] if code in _DMA else []
+            for code, rows in enumerate(self.rows)
+        ]
+        shared = shared_ports(device, dynamic)
+        self.partners = [partners(queue, shared) for queue in QUEUES]
+        ports = [[at for at, port in enumerate(shared) if accesses(each, port)] for each in dynamic.statics]
+        self.ports = [[ports[at] for at in number[rows].tolist()] for rows in self.rows]
+        self.port_count = len(shared)
+        self.begin(0)
+
+    def begin(self, at: int) -> None:
+        """Has the program run from picosecond `at` on."""
         self.starts: list[list[int]] = [[] for _ in QUEUES]
         self.done: list[list[int]] = [[] for _ in QUEUES]  # completion times
-        self.free = [0] * len(QUEUES)  # when a queue's engine is free; of a DMA queue, when its last one was ready
-        self.bus_free = 0
-        shared = _ports(device, dynamic)
-        self.port_free = [0] * len(shared)
-        self.partners = [_partners(queue, shared) for queue in QUEUES]
-        ports = [[at for at, port in enumerate(shared) if _accesses(each, port)] for each in dynamic.statics]
-        self.ports = [[ports[at] for at in number[rows].tolist()] for rows in self.rows]
+        self.free = [at] * len(QUEUES)  # when a queue's engine is free; of a DMA queue, when its last one was ready
+        self.bus_free = at
+        self.next_start = at  # of the transfer that is next
+        self._next = (-1, 0, -1)  # its queue, when it is ready, and what it waited for
+        self.port_free = [at] * self.port_count
         self.asked: dict[int, int] = {}  # queues that stand still for a port, and when they could begin
         self.waited: list[list[int]] = [[] for _ in QUEUES]
         self.why: list[list[int]] = [[] for _ in QUEUES]
+
+    @property
+    def end(self) -> int:
+        """When the last instruction so far is complete."""
+        return max((times[-1] for times in self.done if times), default=max(self.free))
 
     def run_compute(self, queue: int, has_turn: bool = False) -> bool:
         """Runs a compute queue until it waits for something not known yet, or for a port; whether it ran anything.
@@ -203,32 +197,43 @@ class _State:
             return _MOST_PS
         return self.asked.get(other, self.free[other]) - (queue > other)
 
-    def run_earliest(self) -> bool:
-        """Runs the transfer, or the access to a port, that is ready first; False when there is none left.
+    def run_to_transfer(self) -> bool:
+        """Runs what needs no transfer that is not over yet; whether one is next, at `next_start`, or all is done.
 
         Raises:
             ProgramError: something is left, but all of it waits.
         """
-        best, best_ready, best_why = -1, -1, -1
-        for queue in _DMA:
-            ready, why = self._ready(queue)
-            if ready >= 0 and (best < 0 or ready < best_ready):
-                best, best_ready, best_why = queue, ready, why
-        asks = min(self.asked, key=lambda queue: (self.asked[queue], queue), default=-1)
-        if asks >= 0 and (best < 0 or self.asked[asks] <= best_ready):
-            return self.run_compute(asks, has_turn=True)
+        while True:
+            while sum(self.run_compute(queue) for queue in _COMPUTE):
+                pass
+            best, best_ready, best_why = -1, -1, -1
+            for queue in _DMA:
+                ready, why = self._ready(queue)
+                if ready >= 0 and (best < 0 or ready < best_ready):
+                    best, best_ready, best_why = queue, ready, why
+            asks = min(self.asked, key=lambda queue: (self.asked[queue], queue), default=-1)
+            if asks < 0 or (best >= 0 and self.asked[asks] > best_ready):
+                break
+            self.run_compute(asks, has_turn=True)
         if best < 0:
             self._check_over()
             return False
-        at = len(self.starts[best])
-        self.waited[best].append(best_ready - self.free[best])
-        self.why[best].append(best_why)
-        start = max(best_ready + self.latency[best][at], self.bus_free)
-        self.bus_free = start + self.busy[best][at]
-        self.free[best] = best_ready
-        self.starts[best].append(start)
-        self.done[best].append(self.bus_free)
+        self._next = best, best_ready, best_why
+        self.next_start = max(best_ready + self.latency[best][len(self.starts[best])], self.bus_free)
         return True
+
+    def transfer(self, carry: Callable[[int, int], int] | None = None) -> None:
+        """Runs the next transfer; `carry` says when a DRAM that others use is through with bytes, from their start."""
+        queue, ready, why = self._next
+        at = len(self.starts[queue])
+        self.waited[queue].append(ready - self.free[queue])
+        self.why[queue].append(why)
+        self.bus_free = self.next_start + self.busy[queue][at]
+        if carry is not None:
+            self.bus_free = max(self.bus_free, carry(self.next_start, self.dram_bytes[queue][at]))
+        self.free[queue] = ready
+        self.starts[queue].append(self.next_start)
+        self.done[queue].append(self.bus_free)
 
     def _ready(self, queue: int) -> tuple[int, int]:
         """(time, queue that it had to wait for) of the next transfer; (-1, -1) where that isn't known."""
@@ -269,5 +274,4 @@ class _State:
             for other in np.unique(why[rows]).tolist():
                 if other >= 0:
                     stalls[queue][other] = int(waited[rows][why[rows] == other].sum())
-        total = max((times[-1] for times in self.done if times), default=0)
-        return Clock(start, end, done, waited, why.astype(np.int8), turn, total, stalls)
+        return Clock(start, end, done, waited, why.astype(np.int8), turn, self.end, stalls)
