@@ -11,6 +11,7 @@ from tvm.runtime import load_param_dict, save_param_dict
 
 from tvm_neuron.relay import (
     analysis,
+    backend,
     build_module,
     compatibility,
     dataflow_pattern,
@@ -53,15 +54,16 @@ from tvm_neuron.relay.op import quantised as qnn
 from tvm_neuron.relay.op.contrib import neuron as _neuron  # noqa: F401 - registers its patterns
 from tvm_neuron.relay.params import bind_params_by_name
 from tvm_neuron.relay.scope_builder import ScopeBuilder
+from tvm_neuron.relay.text import astext
 
 __all__ = [
     "Any", "Call", "Constant", "ExecutorFactory", "Expr", "ExprFunctor", "ExprMutator", "ExprVisitor", "FuncType",
     "Function", "GlobalVar", "If", "IncompleteType", "Let", "ScopeBuilder", "SequentialSpan", "SourceName", "Span",
-    "TensorType", "Tuple", "TupleGetItem",
-    "TupleType", "TupleWrapper", "Var", "analysis", "annotation", "bind", "bind_params_by_name", "build",
-    "build_buckets", "build_config", "build_module", "const", "create_executor", "dataflow_pattern", "expr",
-    "expr_functor", "frontend", "graph_executor", "image", "load_param_dict", "nn", "op", "optimize", "qnn",
-    "save_param_dict", "scalar_type", "testing", "transform", "ty", "var", "vision", "vm",
+    "TensorType", "Tuple", "TupleGetItem", "TupleType", "TupleWrapper", "Var", "analysis", "annotation", "astext",
+    "backend", "bind", "bind_params_by_name", "build", "build_buckets", "build_config", "build_module", "const",
+    "create_executor", "dataflow_pattern", "expr", "expr_functor", "frontend", "graph_executor", "image",
+    "load_param_dict", "nn", "op", "optimize", "qnn", "save_param_dict", "scalar_type", "testing", "transform", "ty",
+    "var", "vision", "vm",
 ]  # fmt: skip
 
 Expr = RelayExpr
@@ -76,6 +78,8 @@ elsewhere.install(
     {
         "relay": sys.modules[__name__], "relay.op": op, "relay.nn": nn, "relay.vision": vision,
         "relay.op.contrib": _op_contrib, "relay.transform": transform, "relay.analysis": analysis,
-        "relay.frontend": frontend, "relay.testing": testing, "relay.expr": expr, "relay.ty": ty, "relay.vm": vm,
+        "relay.frontend": frontend, "relay.testing": testing,
+        "relay.expr": expr, "relay.expr_functor": expr_functor, "relay.ty": ty,
+        "relay.vm": vm, "relay.qnn.op": qnn.op, "relay.backend": backend, "relay.build_module": build_module,
     }
 )  # fmt: skip

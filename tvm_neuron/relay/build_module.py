@@ -19,6 +19,7 @@ from tvm_neuron.relay.lower import OUTSIDE_ATTR, main_of, to_relax
 from tvm_neuron.relay.modules import is_relay, module_of
 from tvm_neuron.relay.params import bind_params_by_name
 from tvm_neuron.runtime import FACTORY_ENTRY, make_module
+from tvm_neuron.runtime.bound import BOUND_ENTRY, encoded
 
 __all__ = ["bind_params_by_name", "build", "build_buckets", "build_config", "optimize"]
 
@@ -77,7 +78,7 @@ def build(
         ir_mod = to_relax(ir_mod, {name: _as_tensor(value).numpy() for name, value in given.items()})
     wanted = _in_regions(wanted, ir_mod)
     executable = compiler.build(ir_mod, _weights(given), wanted)
-    root = make_module({FACTORY_ENTRY: mod_name.encode()})
+    root = make_module({FACTORY_ENTRY: mod_name.encode(), BOUND_ENTRY: encoded(_bound(ir_mod, params))})
     root.import_module(executable.mod)
     return ExecutorFactory(_without_weights(ir_mod), chosen, root, mod_name)
 
@@ -151,6 +152,14 @@ def _in_regions(wanted: compiler.BuildOptions, mod: tvm.IRModule) -> compiler.Bu
 
 def _weights(params: Params | None) -> dict[str, tvm.runtime.Tensor]:
     return {name: _as_tensor(value) for name, value in (params or {}).items()}
+
+
+def _bound(mod: tvm.IRModule, params: Params | None) -> dict[str, tvm.runtime.Tensor]:
+    """The weights that are compiled in: those given, and those that came with an imported module."""
+    main = mod["main"] if any(var.name_hint == "main" for var in mod.get_global_vars()) else None
+    own = list(main.attrs.get("params", ())) if main is not None and main.attrs else []
+    names = [var.name for var in main.params[-len(own) :]] if main is not None and own else []
+    return dict(zip(names, own, strict=True)) | _weights(params)
 
 
 def _check_buckets(mods: Sequence[tvm.IRModule]) -> None:

@@ -38,7 +38,9 @@ PLACES: Mapping[str, Mapping[str, str]] = {
         _QUANTISED: "quantize",
         _TEXT: "fromtext parse parse_expr parser SpanCheck",
         "use a loop over a compiled function: there are no loops of unknown length here": "loops",
-        "use relay.create_executor, relay.vm or relay.build; for UMA, describe a chip in a JSON file": "backend debug",
+        'use relay.create_executor("debug")': "debug",
+        "use tvm.IRModule": "Module module",
+        "use relay.transform and relay.analysis": "ir_pass",
         "partitions are searched for by the compiler itself, `opt_level` 3 and above": "collage",
         _SPARSE: "data_dep_optimization",
         "give sizes as te.var or relay.Any(); each call of an executor has its own": "dyn ShapeVar",
@@ -48,12 +50,11 @@ PLACES: Mapping[str, Mapping[str, str]] = {
         _STRATEGY: "tec",
         "use what relay.transform has": "ToMixedPrecision FuseOps",
         _ANOTHER: "ext",
-        "use relay.expr, relay.ty and relay.op": "base Id Op",
+        "use relay.expr, relay.ty and relay.op": "base Id Op Type",
         "use relay.Call": "call",
         "make the node anew, as relay.Call(op, args, attrs, span=span)": "CallWithFields FunctionWithFields "
         "IfWithFields LetWithFields RefCreateWithFields RefReadWithFields RefWriteWithFields TupleGetItemWithFields "
         "TupleWithFields VarWithFields",
-        "use relay.vm.compile": "VMCompiler",
         "use call.attrs.NAME, or call.attrs.as_dict()": "attrs",
         "use reshape, which is a move of no data where it can be": "reshape_only",
         "use nn.dense and nn.sparse_dense": "dense sparse_dense",
@@ -66,10 +67,10 @@ PLACES: Mapping[str, Mapping[str, str]] = {
         _SIZES: "argwhere unique sparse_fill_empty_rows",
         "use numpy.fft before the model, or relay.op.stft": "dft",
         "floats and whole numbers have no bits in common on the core: use cast": "reinterpret",
-        _DEVICES: "device_copy memory vm",
+        _DEVICES: "memory vm",
         _PRECISION: "register_mixed_precision_conversion",
         "use tvm.contrib.debugger.debug_executor": "debug",
-        "use relay.op.get": "op",
+        "use call.attrs.NAME, or call.attrs.as_dict()": "op_attrs",
     },
     "relay.nn": {
         _FIXED: "contrib_conv2d_gemm_weight_transform contrib_conv2d_gemm_without_weight_transform "
@@ -86,7 +87,26 @@ PLACES: Mapping[str, Mapping[str, str]] = {
     },
     "relay.op.contrib": {
         _ANOTHER: "aten acl arm_compute_lib bnns clml cmsisnn coreml cublas cudnn cutlass dnnl ethosn ethosu "
-        "get_pattern_table libtorch mrvl partition_for_cutlass partition_for_tensorrt tensorrt verilator vitis_ai",
+        "libtorch mrvl partition_for_cutlass partition_for_tensorrt tensorrt verilator vitis_ai",
+    },
+    "relay.qnn.op": {
+        _QUANTISED: "simulated_quantize simulated_dequantize avg_pool2d",
+        _STRATEGY: "canonicalizations layout_conversions legalizations register_qnn_canonicalize register_qnn_legalize",
+        "rounding is to the nearest, halves away from zero: give requantize its argument": "requantize_config "
+        "RequantizeConfig current_requantize_config",
+        _FIXED: "contrib_dense_pack",
+    },
+    "relay.backend": {
+        _STRATEGY: "te_compiler compile_engine",
+        "use relay.build, whose result is the library": "graph_executor_codegen executor_factory aot",
+        _EXECUTORS: "interpreter",
+        "names are those of the model": "name_transforms utils",
+        "for UMA, describe a chip in a JSON file; else use relay.op.contrib.neuron": "contrib",
+    },
+    "relay.build_module": {
+        "use relay.build": "BuildModule",
+        "use relay.create_executor": "AotExecutor GraphExecutor VMExecutor",
+        "use tvm.relay.backend.Executor and Runtime": "Executor Runtime",
     },
     "relay.vision": {
         "use vision.all_class_non_max_suppression": "regular_non_max_suppression proposal",
@@ -121,7 +141,6 @@ PLACES: Mapping[str, Mapping[str, str]] = {
     },
     "relay.frontend": {
         _TYPES: "ChangeDatatype",
-        "use relay.frontend.from_onnx": "onnx",
         "use relay.transform.InferType and relay.testing.run_infer_type": "common",
     },
     "relay.testing": {
@@ -136,7 +155,7 @@ PLACES: Mapping[str, Mapping[str, str]] = {
 }
 """By place: what to use instead, of which names."""
 
-_TOP = ("relay", "relay.expr", "relay.ty", "relay.vm")
+_TOP = ("relay", "relay.expr", "relay.expr_functor", "relay.ty", "relay.vm")
 """What stands in them, stands in `relay`, too, and so do operators."""
 
 OUT: Mapping[str, str] = {
@@ -162,6 +181,7 @@ def install(modules: Mapping[str, ModuleType]) -> None:
     """From now on the modules, by their place, and `import` say what to use instead; again changes nothing."""
     for place, module in modules.items():
         vars(module)["__getattr__"] = _telling(place)
+        vars(module).setdefault("__path__", [])  # a package, so that what is imported from it is asked of `_Absent`
     for name, hint in OUT.items():
         if name.count(".") == 0 and not hasattr(tvm, name):
             stub = ModuleType(f"tvm.{name}", f"Not here: {hint}.")

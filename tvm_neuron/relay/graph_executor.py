@@ -1,6 +1,5 @@
 """`tvm.contrib.graph_executor`: set inputs by name, run, read outputs by number."""
 
-import time
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from tvm_neuron.errors import InputError
 from tvm_neuron.relay.factory import ExecutorFactory
 from tvm_neuron.runtime import Executor
 from tvm_neuron.runtime.remote import RemoteExecutor
+from tvm_neuron.runtime.timing import timed
 
 
 class GraphModule:
@@ -82,13 +82,7 @@ class GraphModule:
         if not end_to_end:
             self.set_input(**kwargs)
         run = (lambda: self._run_end_to_end(kwargs)) if end_to_end else self.run
-        run()
-        seconds = []
-        for index in range(repeat):
-            seconds.append(_mean_seconds(run, number, (min_repeat_ms or 0) / 1000))
-            if cooldown_interval_ms and (index + 1) % repeats_to_cooldown == 0:
-                time.sleep(cooldown_interval_ms / 1000)
-        return BenchmarkResult(seconds)
+        return timed(run, number, repeat, min_repeat_ms or 0, cooldown_interval_ms, repeats_to_cooldown)
 
     def _run_end_to_end(self, inputs: dict[str, Any]) -> list[np.ndarray]:
         self.run(**inputs)
@@ -99,16 +93,6 @@ def create(graph: str, lib: tvm.runtime.Module | ExecutorFactory, device: tvm.ru
     """The executor of a library built or loaded; `graph` is not needed any more."""
     del graph
     return GraphModule(lib["default"](device))
-
-
-def _mean_seconds(run: Any, number: int, least_seconds: float) -> float:
-    """The mean time of at least `number` runs that take at least `least_seconds` together."""
-    count = 0
-    begin = time.perf_counter()
-    while count < number or time.perf_counter() - begin < least_seconds:
-        run()
-        count += 1
-    return (time.perf_counter() - begin) / max(count, 1)
 
 
 def _copied(value: tvm.runtime.Tensor, out: tvm.runtime.Tensor | None) -> tvm.runtime.Tensor:

@@ -46,6 +46,11 @@ def module_text(mod: tvm.IRModule) -> str:
 MEANINGS["astext"] = expr_text
 
 
+def astext(obj: Any, show_meta_data: bool = True, annotate: Any = None) -> str:
+    """The text of an expression or a module, in Relay's syntax."""
+    return str(obj.astext(show_meta_data, annotate))
+
+
 class _Names:
     """The names of variables and of results, each given once."""
 

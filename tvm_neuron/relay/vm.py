@@ -94,6 +94,10 @@ class VirtualMachine(tvm.runtime.vm.VirtualMachine):  # which looks up its const
         found = self.get_outputs()
         return found if self._gives_tuple else found[0]
 
+    def invoke_stateful(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+        """The same; `get_outputs` has the results."""
+        self.invoke(func_name, *args, **kwargs)
+
     def get_outputs(self) -> list[tvm.runtime.Tensor]:
         """All results of the last run."""
         return [self._module.get_output(index) for index in range(self._module.get_num_outputs())]
@@ -126,6 +130,34 @@ def compile(  # noqa: A001 - Relay's name
     lowered = to_relax(mod) if is_relay(mod) else mod
     gives_tuple = isinstance(lowered["main"].ret_ty, relax.TupleType)
     return Executable(build(lowered, target, params=params), gives_tuple)
+
+
+class VMCompiler:
+    """`compile` in steps, as TVM 0.18 had them; the errors are those of `compile`."""
+
+    def __init__(self) -> None:
+        self._params: dict[str, Any] = {}
+        self._made: Executable | None = None
+
+    def set_params(self, params: Mapping[str, Any]) -> None:
+        """The weights, to be given before `lower`."""
+        self._params |= params
+
+    def lower(self, mod: tvm.IRModule, target: TargetLike | None = "neuron", target_host: Any = None) -> None:
+        """Compiles the module."""
+        self._made = compile(mod, target, target_host, self._params)
+
+    def codegen(self) -> None:
+        """Nothing: `lower` has done it."""
+
+    def get_exec(self) -> Executable:
+        """The executable.
+
+        Raises InputError: there is none before `lower`.
+        """
+        if self._made is None:
+            raise InputError("VMCompiler.get_exec: call lower(mod, target) first")
+        return self._made
 
 
 def _check_name(func_name: str) -> None:

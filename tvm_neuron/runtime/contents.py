@@ -9,6 +9,7 @@ import tvm
 
 from tvm_neuron.errors import NeuronError
 from tvm_neuron.runtime import shared
+from tvm_neuron.runtime.bound import BOUND_ENTRY
 from tvm_neuron.runtime.library import FACTORY_ENTRY, MANIFEST_ENTRY, entry, entry_names
 
 Library = Any
@@ -83,6 +84,14 @@ def weights_of(library: Library) -> shared.Source:
     """Where the library's programs find the weights that they share."""
     root = root_module(library)
     return shared.Source(entry_names(root) if root.kind == "neuron" else (), lambda name: entry(root, name))
+
+
+def bound_in(library: Library) -> dict[str, str]:
+    """The digests of the weights that the library was compiled with, by name; none if it does not tell them."""
+    root = root_module(library)
+    has_them = root.kind == "neuron" and BOUND_ENTRY in entry_names(root)
+    found: dict[str, str] = json.loads(entry(root, BOUND_ENTRY)) if has_them else {}
+    return found
 
 
 def _neuron_modules(module: tvm.runtime.Module) -> Iterator[tvm.runtime.Module]:

@@ -6,15 +6,18 @@ from typing import Any
 
 import numpy as np
 import tvm
+from tvm.runtime.module import BenchmarkResult
 
 from tvm_neuron.errors import InputError
 from tvm_neuron.neff import TensorInfo, check_inputs
 from tvm_neuron.runtime import shared
 from tvm_neuron.runtime.batches import rows_of
+from tvm_neuron.runtime.bound import check_same
 from tvm_neuron.runtime.bucket import Bucket, for_rows
-from tvm_neuron.runtime.contents import Library, virtual_machines, weights_of
+from tvm_neuron.runtime.contents import Library, bound_in, virtual_machines, weights_of
 from tvm_neuron.runtime.converted import converted
 from tvm_neuron.runtime.tensors import as_numpy, widened
+from tvm_neuron.runtime.timing import time_evaluator
 from tvm_neuron.runtime.transfers import Moved, counting
 from tvm_neuron.runtime.turns import Turns
 
@@ -43,9 +46,14 @@ class Executor:
         name: str,
         device: tvm.runtime.Device,
         weights: shared.Source | None = None,
+        bound: Mapping[str, str] | None = None,
     ) -> None:
-        """`modules` are those of the buckets, see `Bucket`, the smaller first; they share `weights`."""
+        """`modules` are those of the buckets, see `Bucket`, the smaller first; they share `weights`.
+
+        `bound` are digests of weights that were compiled in: to set them again to what they are changes nothing.
+        """
         self.name = name
+        self.bound = bound or {}
         self._weights = weights  # programs look for them at their first call
         self._buckets = [Bucket(module, device) for module in modules]
         self.inputs = _common([bucket.inputs for bucket in self._buckets])
@@ -66,13 +74,13 @@ class Executor:
         if key is not None:
             if value is None:
                 raise InputError(f"no value is given for input {key!r}")
-            self._set(self._info(key), value)
+            self._set(key, value)
         self.set_inputs(values)
 
     def set_inputs(self, values: Mapping[str, Value]) -> None:
         """Set inputs by name."""
         for name, value in values.items():
-            self._set(self._info(name), value)
+            self._set(name, value)
 
     def run(self, **values: Value) -> None:
         """Set the inputs given by keyword, and run."""
@@ -80,6 +88,14 @@ class Executor:
         given = dict(self._values)
         with self._turns.running(given), counting() as self.moved:
             self._results = self._run(given)
+
+    def time_evaluator(
+        self, func_name: str, device: Any = None, number: int = 10, repeat: int = 1, min_repeat_ms: float = 0,
+        **others: Any,
+    ) -> Callable[..., BenchmarkResult]:  # fmt: skip
+        """A function that times `run` on this machine, as TVM's modules have it; see `timing.time_evaluator`."""
+        del device, others  # of clocks and caches of other devices
+        return time_evaluator(self.run, func_name, number, repeat, min_repeat_ms)
 
     def _run(self, given: Mapping[str, tvm.runtime.Tensor]) -> list[tvm.runtime.Tensor]:
         arrays = {name: as_numpy(value) for name, value in given.items()}
@@ -142,7 +158,11 @@ class Executor:
             raise InputError(f"input {key!r} is not one of the model's; it takes {takes}")
         return self.inputs[index]
 
-    def _set(self, info: TensorInfo, value: Value) -> None:
+    def _set(self, key: str | int, value: Value) -> None:
+        if isinstance(key, str) and key in self.bound:
+            check_same(key, value, self.bound[key])
+            return
+        info = self._info(key)
         is_array = isinstance(value, tvm.runtime.Tensor | np.ndarray | np.generic)
         array = as_numpy(value) if isinstance(value, tvm.runtime.Tensor) else np.asarray(value)
         if not is_array:  # numbers and lists have no dtype of their own
@@ -172,10 +192,10 @@ def _common(buckets: Sequence[tuple[TensorInfo, ...]]) -> tuple[TensorInfo, ...]
 def executors(library: Library) -> MakeExecutor:
     """`device -> Executor` for a library; for its root module registered as `tvm_neuron.runtime.factory`."""
     executables = [tvm.runtime.Executable(module) for module in virtual_machines(library)]  # keep what they link
-    weights = weights_of(library)
+    weights, bound = weights_of(library), bound_in(library)
 
     def create(*devices: tvm.runtime.Device) -> Executor:
         modules = [executable.jit() for executable in executables]
-        return Executor(modules, "default", devices[0] if devices else tvm.cpu(0), weights)
+        return Executor(modules, "default", devices[0] if devices else tvm.cpu(0), weights, bound)
 
     return create

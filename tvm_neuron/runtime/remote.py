@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 import tvm
 import tvm_ffi
+from tvm.runtime.module import BenchmarkResult
 
 from tvm_neuron.errors import InputError
 from tvm_neuron.neff import TensorInfo
+from tvm_neuron.runtime.bound import check_same
 from tvm_neuron.runtime.contents import Library
 from tvm_neuron.runtime.executor import Executor, executors
+from tvm_neuron.runtime.timing import time_evaluator
 
 Served = Callable[..., Any]
 
@@ -41,6 +44,7 @@ def _served(executor: Executor) -> Served:
     sides = [[astuple(info) for info in side] for side in (executor.inputs, executor.outputs)]
     actions: dict[str, Callable[..., Any]] = {
         "tensors": lambda: json.dumps(sides),
+        "bound": lambda: json.dumps(dict(executor.bound)),
         "space": space,
         "set": lambda key: executor.set_input(key, spaces[key]),
         "run": executor.run,
@@ -60,6 +64,7 @@ class RemoteExecutor:
         self._served = served
         try:
             sides = json.loads(served("tensors"))
+            self._bound: dict[str, str] = json.loads(served("bound"))
         except (RuntimeError, TypeError, ValueError) as error:
             raise InputError(
                 "the function is no executor of a RPC server: start the server by python -m "
@@ -73,6 +78,9 @@ class RemoteExecutor:
     def set_input(self, key: str | int | None = None, value: Any = None, **values: Any) -> None:
         """Copies one input by name or index to the server, and others by keyword."""
         for name, each in [*([] if key is None else [(key, value)]), *values.items()]:
+            if name in self._bound:
+                check_same(str(name), each, self._bound[str(name)])
+                continue
             array = each.numpy() if isinstance(each, tvm.runtime.Tensor) else np.asarray(each)
             if not isinstance(each, tvm.runtime.Tensor | np.ndarray | np.generic):
                 array = array.astype(self.inputs[self._index(name)].dtype)
@@ -85,6 +93,14 @@ class RemoteExecutor:
         """Sets inputs, and runs there."""
         self.set_input(**values)
         self._served("run")
+
+    def time_evaluator(
+        self, func_name: str, device: Any = None, number: int = 10, repeat: int = 1, min_repeat_ms: float = 0,
+        **others: Any,
+    ) -> Callable[..., BenchmarkResult]:  # fmt: skip
+        """A function that times `run`, the way to the server and back included."""
+        del device, others  # of clocks and caches of other devices
+        return time_evaluator(self.run, func_name, number, repeat, min_repeat_ms)
 
     def get_input(self, key: str | int) -> tvm.runtime.Tensor:
         """The value that was set for an input, on the server.

@@ -114,15 +114,21 @@ class ConstantPattern(DFPattern):
         return isinstance(expr, Constant)
 
 
-@dataclass(frozen=True, eq=False)
 class WildcardPattern(DFPattern):
-    """Anything."""
+    """Anything, or what it was redirected to, which may contain it."""
 
     is_part = False
 
+    def __init__(self) -> None:
+        self._target: DFPattern | None = None
+
+    def redirect_to(self, pat: DFPattern) -> None:
+        """From now on it matches what `pat` matches."""
+        self._target = pat
+
     def accepts(self, expr: Any, matcher: Matcher) -> bool:
         """Whether an expression looks like this."""
-        return True
+        return self._target is None or matcher.takes(self._target, expr)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,14 +183,14 @@ class TuplePattern(DFPattern):
 class TupleGetItemPattern(DFPattern):
     """A field of a tuple; `index` is None for any."""
 
-    tuple_value: DFPattern
+    tuple: DFPattern
     index: int | None = None
 
     def accepts(self, expr: Any, matcher: Matcher) -> bool:
         """Whether an expression looks like this."""
         if not isinstance(expr, TupleGetItem) or self.index not in (None, -1, int(expr.index)):
             return False
-        return matcher.takes(self.tuple_value, expr.tuple_value)
+        return matcher.takes(self.tuple, expr.tuple_value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,12 +318,17 @@ class DominatorPattern(DFPattern):
             mark = len(matcher.found)
             if parent is None and matcher.takes(self.parent, node):
                 parent = node
-            elif matcher.takes(self.path, node):
+            elif _operands(node):  # others come from nowhere, as biases do
+                if not matcher.takes(self.path, node):
+                    return False
                 matcher.note(matcher.forget(mark))  # the path's patterns stand for something else at each node of it
                 between[node] = None
                 pending += _operands(node)
+        if parent is None:
+            return False
         inside = {expr, *between}
-        return parent is not None and all(matcher.readers[node] <= inside for node in (parent, *between))
+        leads_up = all(any(each in between or each.same_as(parent) for each in _operands(node)) for node in inside)
+        return leads_up and all(matcher.readers[node] <= inside for node in (parent, *between))
 
 
 _COMMUTATIVE = ("add", "multiply", "maximum", "minimum")

@@ -8,7 +8,7 @@ import tvm_ffi
 
 from tvm_neuron.relay.dataflow_pattern.matching import Match, Pattern, matches_in
 from tvm_neuron.relay.infer import infer_types
-from tvm_neuron.relay.ir.expr import Call, Constant, Function, Op, Var
+from tvm_neuron.relay.ir.expr import Call, Constant, Function, If, Let, Op, Tuple, TupleGetItem, Var
 from tvm_neuron.relay.ir.functor import ExprMutator, children, post_order
 from tvm_neuron.relay.ir.ty import is_known
 from tvm_neuron.relay.modules import module_of
@@ -34,7 +34,7 @@ class DFPatternCallback:
 
 
 def rewrite(callbacks: Any, expr: Any, mod: tvm.IRModule | None = None) -> Any:
-    """`expr` with what callbacks give for the matches of their patterns, until they change nothing.
+    """`expr` with what callbacks give for the matches of their patterns, until those not `rewrite_once` change nothing.
 
     Raises ValueError: a callback has no pattern.
     """
@@ -42,13 +42,14 @@ def rewrite(callbacks: Any, expr: Any, mod: tvm.IRModule | None = None) -> Any:
     for callback in listed:
         if callback.pattern is None:
             raise ValueError(f"{type(callback).__name__} has no pattern: set self.pattern")
-    for _ in range(_MOST_ROUNDS):
+    for count in range(_MOST_ROUNDS):
         before = expr
         for callback in listed:
+            if callback.rewrite_once and count:
+                continue
             expr = _with_types(expr, mod) if callback.require_type else expr
             expr = _Rewriter(callback, matches_in(callback.pattern, expr)).visit(expr)
-        is_equal = expr.same_as(before) or tvm_ffi.structural_equal(expr, before)
-        if is_equal or any(callback.rewrite_once for callback in listed):
+        if expr.same_as(before) or tvm_ffi.structural_equal(expr, before):
             break
     return expr
 
@@ -122,8 +123,8 @@ class _Copied(ExprMutator):
         self._names: list[str] = []
 
     def names(self) -> str:
-        """The operators of the match: `nn.conv2d_nn.relu_`."""
-        return "".join(f"{name}_" for name in self._names)
+        """The nodes of the match, as Relay named them: `nn.conv2d_nn.relu_`."""
+        return "".join(self._names)
 
     def _visit_from_below(self, expr: Any) -> Any:
         for node in post_order(expr, self._below):
@@ -136,9 +137,26 @@ class _Copied(ExprMutator):
 
     def _copied(self, node: Any) -> Any:
         if node in self._parts:
-            if isinstance(node, Call) and isinstance(node.op, Op):
-                self._names.append(str(node.op.name))
+            self._names.append(_named(node))
             return node if isinstance(node, Constant | Function) else self._method(node)(node)
         if node not in self.params:
             self.params[node] = Var(f"{self._prefix}_{len(self.params)}", node.ty if is_known(node.ty) else None)
         return self.params[node]
+
+
+def _named(node: Any) -> str:
+    """How a node shows in the name of a function that was made of a match."""
+    match node:
+        case Call():
+            return f"{node.op.name}_" if isinstance(node.op, Op) else "Call_"
+        case TupleGetItem():
+            return f"TupleGetItem{node.index}_"
+        case Tuple():
+            return "Tuple_"
+        case Function():
+            return "".join(map(_named, post_order(node.body))) + "Function"
+        case If():
+            return "If_"
+        case Let():
+            return "Let_"
+    return ""

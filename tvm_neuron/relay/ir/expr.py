@@ -336,7 +336,7 @@ def as_expr(value: Any, like: Any = None) -> Any:
 
     Raises TypeError: it is none of these.
     """
-    if isinstance(value, RelayExpr | GlobalVar):
+    if isinstance(value, RelayExpr | GlobalVar | Op):
         return value
     if isinstance(value, TupleWrapper):
         return value.astuple()

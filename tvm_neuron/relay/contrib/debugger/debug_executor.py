@@ -7,19 +7,39 @@ from typing import Any
 import tvm
 
 from tvm_neuron.errors import InputError
+from tvm_neuron.profile import Report
 from tvm_neuron.relay.factory import ExecutorFactory
 from tvm_neuron.relay.graph_executor import GraphModule
 from tvm_neuron.runtime import report
 
 
+class Profile(str):
+    """A table as text, which is also there as JSON."""
+
+    report: Report
+
+    def table(self, *choices: Any, **others: Any) -> str:
+        """The text; there is one form of it."""
+        del choices, others
+        return str(self)
+
+    def json(self) -> str:
+        """The report of the library."""
+        return self.report.to_json()
+
+
 class GraphModuleDebug(GraphModule):
     """A graph executor that also has the report of its library."""
 
-    def __init__(self, library: tvm.runtime.Module | ExecutorFactory, device: Any) -> None:
-        super().__init__(library["default"](device))
+    def __init__(
+        self, library: tvm.runtime.Module | ExecutorFactory, device: Any, graph: str = "", dump_root: Any = None
+    ) -> None:
+        """`library` is one built or loaded, or what `library["debug_create"]("default", device)` gave."""
+        del graph, dump_root  # nothing is dumped
+        super().__init__(library["default"](device[0] if isinstance(device, list) else device))
         self.report = report(library)
 
-    def profile(self, collectors: Any = None, **input_dict: Any) -> str:
+    def profile(self, collectors: Any = None, **input_dict: Any) -> Profile:
         """Runs on these inputs; the modelled time by operator and engine, and what ran on the CPU, as text."""
         from rich.console import Console
 
@@ -29,7 +49,9 @@ class GraphModuleDebug(GraphModule):
         self.run(**input_dict)
         text = io.StringIO()
         Console(file=text, width=120).print(render(self.report, len(self.report.layers)))
-        return text.getvalue()
+        found = Profile(text.getvalue())
+        found.report = self.report
+        return found
 
     def run_individual(
         self, number: int = 1, repeat: int = 1, min_repeat_ms: float = 0, *others: Any
@@ -55,5 +77,4 @@ def create(
     graph: str, lib: tvm.runtime.Module | ExecutorFactory, device: Any, dump_root: Any = None
 ) -> GraphModuleDebug:
     """The executor of a library built or loaded; `graph` is not needed, and nothing is dumped."""
-    del graph, dump_root
-    return GraphModuleDebug(lib, device[0] if isinstance(device, list) else device)
+    return GraphModuleDebug(lib, device, graph, dump_root)
