@@ -1,15 +1,19 @@
 """What becomes one kernel, and what a kernel no longer has to compute."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from onnx import helper
 
 from tests.codegen.graphs import graph_of, layer
+from tvm_neuron.codegen.kernels import fuse
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.hw import load_device
 from tvm_neuron.schedule.expr import Apply, Expr, Load
 from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel
 from tvm_neuron.schedule.rule import load_rules
+from tvm_neuron.schedule.tensor import Tensor
 
 RNG = np.random.default_rng(0)
 NODE = helper.make_node
@@ -93,3 +97,30 @@ def test_reshapes_and_transposes_vanish_between_convolutions() -> None:
     five, four = np.array([1, 4, 4, 6, 6]), np.array([1, 16, 6, 6])
     kernels = kernels_of(nodes, w=weight(16, 8, 1, 1), w2=weight(8, 16, 1, 1), five=five, four=four)
     assert [kernel.origins[0].name for kernel in kernels] == ["conv1", "conv2"]
+
+
+def test_joining_is_tried_once_for_each_tensor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often an expression reads it: quantising does so many times."""
+    tried: Counter[tuple[Tensor, Tensor]] = Counter()
+    rounds = []
+
+    def counted(first: Kernel, second: Kernel, tensor: Tensor) -> Kernel | None:
+        tried[second.out, tensor] += 1
+        return join(first, second, tensor)
+
+    def one_round(kernels: list[Kernel]) -> list[Kernel]:
+        tried.clear()
+        made = once(kernels)
+        rounds.append(max(tried.values(), default=0))
+        return made
+
+    join, once = fuse._join, fuse._fuse_once
+    monkeypatch.setattr(fuse, "_join", counted)
+    monkeypatch.setattr(fuse, "_fuse_once", one_round)
+    nodes = []
+    for number, (given, made) in enumerate(zip(["x", "d0", "d1"], ["d0", "d1", "y"], strict=True)):
+        nodes.append(NODE("QuantizeLinear", [given, f"s{number}", "zero"], [f"q{number}"]))
+        nodes.append(NODE("DequantizeLinear", [f"q{number}", f"s{number}", "zero"], [made]))
+    scales = {f"s{number}": np.float32(0.1 + number) for number in range(3)}
+    kernels_of(nodes, **scales, zero=np.int8(3))
+    assert max(rounds) == 1

@@ -141,6 +141,29 @@ def test_transposed_convolutions_in_tflite(
     check(run(tvm_neuron.compile(tmp_path / "net.tflite", target="neuron/inf2", options=EXACT), image), model(image))
 
 
+def test_a_quantised_network_of_tflite(capfd: pytest.CaptureFixture[str]) -> None:
+    """In int8, its transposed convolution too: as TensorFlow's interpreter has it, but for a step of the last scale."""
+    keras.utils.set_random_seed(4)
+    first = [keras.Input((6, 5, 2)), keras.layers.Conv2D(8, 3, padding="same", activation="relu6")]
+    layer = keras.layers.Conv2DTranspose(4, 3, strides=2, padding="same", bias_initializer="random_normal")
+    image = IMAGE[:1, :6, :5, :2]
+    converter = tf.lite.TFLiteConverter.from_keras_model(keras.Sequential([*first, layer]))
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    converter.representative_dataset = lambda: ([image * scale] for scale in (0.5, 1))
+    content = converter.convert()
+    capfd.readouterr()  # the converter prints
+    interpreter = tf.lite.Interpreter(model_content=content)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], image)
+    interpreter.invoke()
+    (output,) = interpreter.get_output_details()
+    right = interpreter.get_tensor(output["index"])
+    step = np.ptp(right) / 255
+    (found,) = run(tvm_neuron.compile(content, target="neuron/inf2", options=EXACT), image)
+    assert found.shape == right.shape
+    assert np.abs(found - right).max() < 1.5 * step
+
+
 def test_functions_of_several_tensors() -> None:
     weight = tf.Variable(RNG.standard_normal((4, 3)).astype("f4"))
 

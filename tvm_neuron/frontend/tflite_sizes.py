@@ -31,6 +31,8 @@ class _Known:
 class KnownSizes(OperatorConverter):
     """Operators whose operands are all known become constants, of which the others read."""
 
+    _SUPPORTED_QUANTIZED_OPS = OperatorConverter._SUPPORTED_QUANTIZED_OPS | {"SHAPE"}  # which reads no elements
+
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._known: dict[int, _Known] = {}
@@ -38,7 +40,7 @@ class KnownSizes(OperatorConverter):
                            ("CONCATENATION", self._concatenation)):  # fmt: skip
             self.convert_map[kind] = partial(self._folded, self.convert_map[kind], fold)
         self.convert_map["EXPAND_DIMS"] = self._expand_dims
-        self.convert_map["TRANSPOSE_CONV"] = partial(self._transpose_conv, self.convert_map["TRANSPOSE_CONV"])
+        self.convert_map["TRANSPOSE_CONV"] = self._transpose_conv
 
     def get_tensors(self, tensors_idx_list: Any) -> list[Any]:
         """As in TVM, with the buffers of what is known by now."""
@@ -62,26 +64,30 @@ class KnownSizes(OperatorConverter):
         data, axis = self.get_input_tensors(op)
         return relax.op.expand_dims(self.get_tensor_expr(data), int(self.get_tensor_value(axis).item()))
 
-    def _transpose_conv(self, convert: Callable[..., Any], op: Any) -> Any:
+    def _transpose_conv(self, op: Any) -> Any:
         """With channels first: TVM has no kernel for the form with channels last that its own makes."""
         sizes, weights, data, *bias = self.get_input_tensors(op)
-        if data.qnn_params or weights.qnn_params or self.has_expr(weights.tensor_idx):
-            return convert(op=op)
+        (output,) = self.get_output_tensors(op)
         options = self._options(op, tflite.TransposeConvOptions)
         strides = options.StrideH(), options.StrideW()
-        kernel = self.get_tensor_value(weights).transpose(3, 0, 1, 2)  # of OHWI
-        given = relax.op.permute_dims(self.get_tensor_expr(data), [0, 3, 1, 2])
-        image = self.get_tensor_shape(data)[1:3]
-        whole = [(int(n) - 1) * step + side for n, step, side in zip(image, strides, kernel.shape[2:], strict=True)]
+        kernel = relax.op.permute_dims(self._as_float(weights), [3, 0, 1, 2])  # of OHWI
+        given = relax.op.permute_dims(self._as_float(data), [0, 3, 1, 2])
+        image, sides = self.get_tensor_shape(data)[1:3], self.get_tensor_shape(weights)[1:3]
+        whole = [(int(n) - 1) * step + int(side) for n, step, side in zip(image, strides, sides, strict=True)]
         cut = [size - int(out) for size, out in zip(whole, self.get_tensor_value(sizes)[1:3], strict=True)]
         made = relax.op.nn.conv2d_transpose(
-            given, relax.const(kernel), strides, [max(n, 0) // 2 for n in cut] + [(max(n, 0) + 1) // 2 for n in cut],
+            given, kernel, strides, [max(n, 0) // 2 for n in cut] + [(max(n, 0) + 1) // 2 for n in cut],
             output_padding=[max(-n, 0) for n in cut],
         )  # fmt: skip
         made = relax.op.permute_dims(made, [0, 2, 3, 1])
         if bias:
-            made = relax.op.add(made, self.get_tensor_expr(bias[0]))
-        return self.convert_fused_activation_function(self.bb.normalize(made), options.FusedActivationFunction())
+            made = relax.op.add(made, self._as_float(bias[0]))
+        made = self.convert_fused_activation_function(self.bb.normalize(made), options.FusedActivationFunction())
+        return self.quantize(made, output) if output.qnn_params else made
+
+    def _as_float(self, tensor: Any) -> relax.Expr:
+        found = self.get_tensor_expr(tensor)
+        return self.bb.normalize(self.dequantize(found, tensor) if tensor.qnn_params else found)
 
     def _shape(self, _op: Any, tensors: Any) -> Any:
         shape = self.get_tensor_expr(tensors[0]).ty.shape

@@ -1,5 +1,6 @@
 """Tensor: a tensor of the subgraph, known at compile time or not."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,3 +26,15 @@ class Tensor:
 
     def __repr__(self) -> str:
         return f"{self.name}{list(self.shape)}{'c' if self.value is not None else ''}"
+
+
+def is_rounded(sources: Iterable[Tensor], tensor: Tensor, out: Tensor) -> bool:
+    """Whether the model rounds what it makes of `sources` to a narrower float, `tensor`, to widen it again to `out`."""
+    widest = max((_float_bits(source) for source in sources), default=0)
+    return 0 < _float_bits(tensor) < min(widest, _float_bits(out))
+
+
+def _float_bits(tensor: Tensor) -> int:
+    """0 of a dtype that is no float; of `float8_e4m3fn` 8."""
+    digits = tensor.dtype.partition("float")[2].partition("_")[0]
+    return int(digits) if digits else 0

@@ -6,7 +6,7 @@ from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, loads,
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ACCUMULATOR, Kernel
 from tvm_neuron.schedule.linear import Linear, linear
-from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tensor import Tensor, is_rounded
 from tvm_neuron.schedule.uses import readers_of, writers_of
 
 _MOST_OPERANDS = 8  # of a joined kernel: each takes temporaries, for which all kernels share one scratch zone
@@ -31,11 +31,11 @@ def _fuse_once(kernels: list[Kernel]) -> list[Kernel]:
     gone: set[Kernel] = set()
     for kernel in kernels:
         here = kernel
-        for load in list(kernel.operand_loads()):
-            made = writers.get(load.tensor, [])
-            if len(made) != 1 or len(readers[load.tensor]) != 1 or load.tensor.kind != "temp" or made[0] in gone:
+        for tensor in dict.fromkeys(load.tensor for load in kernel.operand_loads()):
+            made = writers.get(tensor, [])
+            if len(made) != 1 or len(readers[tensor]) != 1 or tensor.kind != "temp" or made[0] in gone:
                 continue
-            joined = _join(current[made[0]], here, load.tensor)
+            joined = _join(current[made[0]], here, tensor)
             if joined is not None:
                 gone.add(made[0])
                 here = joined
@@ -54,25 +54,26 @@ def _join(first: Kernel, second: Kernel, tensor: Tensor) -> Kernel | None:
         return None  # a kernel reads no part of what it writes
     if first.root is None and any(load.tensor is ACCUMULATOR for load in second.operand_loads()):
         return None
+    if is_rounded(first.sources(), tensor, second.out):
+        return None
     if first.root is not None and second.stepped:
         return None  # such an end takes one value of these axes at a time
     found = [load for load in second.operand_loads() if load.tensor is tensor]
     axes = [_axis_map(first, second, load) for load in found]
     if not axes or axes[0] is None or any(other != axes[0] for other in axes):
         return None
-    by = {axis: Index(to) for axis, to in axes[0].items()}
+    renamed = replace_axes(second.expr, {axis: Index(to) for axis, to in axes[0].items()})
+    if len(computed(first.expr) | computed(renamed)) > MOST_VALUES:
+        return None  # told before they are one expression, which repeats the first one's terms for every load
 
     def leaf(part: Num | Index | Load) -> Expr:
         return first.expr if isinstance(part, Load) and part.tensor is tensor else part
 
-    # Axes are renamed outside of the loads that vanish, then those loads become the first kernel's expression.
-    expr = rewrite(replace_axes(second.expr, by), leaf)
+    expr = rewrite(renamed, leaf)
     maps = tuple(_renamed(m, axes[0]) for m in second.out_maps)
     origins = (*first.origins, *(origin for origin in second.origins if origin not in first.origins))
     joined = replace(first, origins=origins, out=second.out, out_maps=maps, expr=expr)
-    if len({load.tensor for load in joined.operand_loads()}) > _MOST_OPERANDS:
-        return None
-    return joined if len(computed(joined.expr)) <= MOST_VALUES else None
+    return joined if len({load.tensor for load in joined.operand_loads()}) <= _MOST_OPERANDS else None
 
 
 def computed(expr: Expr) -> set[Expr]:

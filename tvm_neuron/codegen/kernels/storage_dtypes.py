@@ -4,7 +4,7 @@ from tvm_neuron.codegen.integers import is_integer
 from tvm_neuron.codegen.precision import DEFAULT, Precisions
 from tvm_neuron.isa.dtypes import device_dtype
 from tvm_neuron.schedule.kernel import Contraction, Kernel, Product
-from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tensor import Tensor, is_rounded
 
 SMALL_ELEMS = 1 << 16
 
@@ -14,7 +14,7 @@ def choose_dtypes(kernels: list[Kernel], precisions: Precisions = DEFAULT) -> di
 
     Small tensors that the PE array does not read stay float32: a softmax's logits, maxima and sums are such, rounding
     them costs accuracy, keeping them costs nothing. Inputs and outputs keep the model's dtype, as do integers and
-    booleans that it does not read.
+    booleans that it does not read, and what the model itself rounds.
     """
     multiplied = {
         tensor: k.root.dtype
@@ -23,6 +23,12 @@ def choose_dtypes(kernels: list[Kernel], precisions: Precisions = DEFAULT) -> di
         for tensor in k.multiplied()
     }
     writer = {kernel.out: kernel for kernel in kernels}
+    rounded = {
+        tensor
+        for kernel in kernels
+        for tensor in kernel.sources()
+        if tensor in writer and is_rounded(writer[tensor].sources(), tensor, kernel.out)
+    }
     found: dict[Tensor, str] = {}
     for kernel in kernels:
         for tensor in (kernel.out, *kernel.sources()):
@@ -30,7 +36,7 @@ def choose_dtypes(kernels: list[Kernel], precisions: Precisions = DEFAULT) -> di
                 found[tensor] = device_dtype(tensor.dtype)
             elif tensor in multiplied:
                 found[tensor] = multiplied[tensor]
-            elif tensor.elems <= SMALL_ELEMS and not is_integer(tensor.dtype):
+            elif tensor.elems <= SMALL_ELEMS and not is_integer(tensor.dtype) and tensor not in rounded:
                 found[tensor] = "float32"
             else:
                 found[tensor] = precisions.of(writer[tensor].origins[-1].name).dtype_of(tensor.dtype)

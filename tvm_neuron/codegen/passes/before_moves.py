@@ -5,7 +5,7 @@ from dataclasses import replace
 from tvm_neuron.codegen.passes.moves import can_invert, is_one_to_one, moved_load
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, axes_of, rewrite
 from tvm_neuron.schedule.graph import Block, Graph
-from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tensor import Tensor, is_rounded
 
 
 def compute_before_moves(graph: Graph) -> None:
@@ -21,7 +21,7 @@ def compute_before_moves(graph: Graph) -> None:
         source = moved_load(move)
         if source is None or source.tensor.kind != "temp" or not _moves_all(move, source):
             continue
-        if _is_arithmetic_on(reader, tensor):
+        if _is_arithmetic_on(reader, tensor) and not is_rounded([source.tensor], tensor, reader.output):
             _swap(graph, move, source, reader)
 
 

@@ -9,7 +9,7 @@ from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, replac
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear, linear
 from tvm_neuron.schedule.roles import gathered, is_constant_contraction, is_diagonal, is_forward, product_factors
-from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tensor import Tensor, is_rounded
 
 
 def moved_load(block: Block) -> Load | None:
@@ -56,6 +56,8 @@ def _read_through(reader: Block, move: Block, source: Load) -> Block | None:
     """The reader reading what was moved from its source, or None where that would not stay simple."""
     if gathered(reader):
         return None  # an index of its data is only known at run time
+    if is_rounded([source.tensor], move.output, reader.output):
+        return None
 
     def leaf(part: Num | Index | Load) -> Expr:
         if not isinstance(part, Load) or part.tensor is not move.output:
