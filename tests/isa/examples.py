@@ -18,6 +18,7 @@ from tvm_neuron.isa import (
     LocalGather,
     MatchReplace8,
     Matmul,
+    MatmulPairs,
     Max8,
     Memset,
     RangeSelect,
@@ -70,6 +71,9 @@ POSSIBLE = 5  # positions that the example of a gather chooses from
 # By mnemonic: an instruction that works on p partitions with n elements in each.
 EXAMPLES: dict[str, Callable[[int, int], Instruction]] = {
     "nc_matmul": lambda p, n: Matmul(sbuf(p, 32), sbuf(p, n), psum(32, n), ()),
+    "nc_matmul_pairs": lambda p, n: MatmulPairs(
+        sbuf(p, 2, 32, dtype="float8_e4m3"), sbuf(p, 2, n, dtype="float8_e5m2"), psum(32, n), ()
+    ),
     "nc_transpose": lambda p, n: Transpose(psum(min(n, 64), p), sbuf(p, min(n, 64))),
     "activation": lambda p, n: Activation(sbuf(p, n), psum(p, n), 0.5, sbuf(p, 1), "relu"),
     "act_tensor_scalar": lambda p, n: ActTensorScalar(sbuf(p, n), psum(p, n), 0.0, sbuf(p, 1), "max", "min", 0),

@@ -28,6 +28,7 @@ from tvm_neuron.isa import (
     LocalGather,
     MatchReplace8,
     Matmul,
+    MatmulPairs,
     Max8,
     Memset,
     RangeSelect,
@@ -50,7 +51,7 @@ from tvm_neuron.isa import (
 )
 
 V2 = load_device("inf2")
-_F = "float32"
+_F, _F8 = "float32", "float8_e4m3"
 
 
 def matmul(m: int, n: int, dtype: str = "bfloat16") -> Instruction:
@@ -83,6 +84,9 @@ ROWS: dict[str, list[tuple[Instruction, int]]] = {
     "nc_matmul: max(min(64, N_stationary), N_moving)": [
         (matmul(128, 512), 512), (matmul(128, 10), 64), (matmul(20, 10), 20), (matmul(1, 1), 1)],
     "nc_matmul, fp32: x4": [(matmul(128, 512, _F), 2048), (matmul(128, 10, _F), 256)],
+    "nc_matmul of two 8-bit floats at a time: as one product": [
+        (MatmulPairs(sbuf(128, 2, m, dtype=_F8), sbuf(128, 2, n, dtype=_F8), psum(m, n), ()), cycles)
+        for m, n, cycles in ((128, 512, 512), (128, 10, 64), (20, 10, 20))],
     "nc_transpose: max(P, min(64, F))": [
         (Transpose(psum(128, 128), sbuf(128, 128)), 128), (Transpose(psum(128, 8), sbuf(8, 128)), 64),
         (Transpose(psum(16, 8), sbuf(8, 16)), 16), (Transpose(psum(16, 8), sbuf(8, 16, dtype="float32")), 4 * 16)],

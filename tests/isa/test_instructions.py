@@ -16,6 +16,7 @@ from tvm_neuron.isa import (
     DmaGather,
     DramTile,
     Instruction,
+    MatmulPairs,
     RangeSelect,
     TensorScalarBits,
     TensorTensorBits,
@@ -57,6 +58,11 @@ def test_compute_gives_the_shape_of_the_destination(cls: type[Instruction], p: i
                 instruction.check(device)
         elif isinstance(instruction, RangeSelect) and device.core_generation < 3:
             with pytest.raises(ProgramError, match=f"{device.name} has NeuronCore-v{device.core_generation}; it is of"):
+                instruction.check(device)
+        elif isinstance(instruction, MatmulPairs) and device.fp8_matmul_rows < 2:
+            with pytest.raises(
+                ProgramError, match=f"{device.name} multiplies no two 8-bit floats at a time; trn2 does"
+            ):
                 instruction.check(device)
         else:
             instruction.check(device)

@@ -65,7 +65,7 @@ def unknown_dtype(x):
 
 
 def unknown_dtype_outside(x):
-    return nl.ndarray((128, 64), nl.uint32, buffer=nl.shared_hbm)
+    return nl.ndarray((128, 64), nl.float8_e4m3fn, buffer=nl.shared_hbm)
 
 
 def unknown_buffer(x):
@@ -122,7 +122,7 @@ MESSAGES: dict[Callable[..., object], str] = {
     unknown_operator: "activation has no operator cbrt; it has copy, relu",
     unknown_word: "reciprocal has no operand speed in this model; it has data",
     unknown_dtype: "dtype float64 is none of those that the model has: float32",
-    unknown_dtype_outside: "dtype uint32 is none of those that the model has: float32",
+    unknown_dtype_outside: "dtype float8_e4m3fn is none of those that the model has: float32",
     unknown_buffer: "buffer='cache'; it is one of nl.sbuf",
     diagonal_mask: "bounds several axes of its lattice at once; an instruction covers a box: use affine_select",
     mask_as_truth: "a mask over an index lattice has no truth value",

@@ -5,7 +5,13 @@ from dataclasses import dataclass, field, fields
 
 from tvm_neuron.errors import DeviceError
 
-_LACKS = ("fp32_matmul_passes", "dma_indirect_ns", "dma_transpose_percent", "gpsimd_clock_hz")  # as 0: it has none
+_LACKS = (
+    "fp32_matmul_passes",
+    "fp8_matmul_rows",
+    "dma_indirect_ns",
+    "dma_transpose_percent",
+    "gpsimd_clock_hz",
+)  # as 0: it has none
 LARGEST = 2**48  # of any quantity: products of two of them still are exact enough as floats
 
 
@@ -26,6 +32,7 @@ class Device:
     pool_clock_hz: int
     gpsimd_clock_hz: int  # 0: it has no such engine
     fp32_matmul_passes: int  # 0: the array takes no fp32
+    fp8_matmul_rows: int  # of 8-bit floats that a row of the array multiplies at a time; 0: it takes none
     moving_max_elems: int
     matmul_min_cycles: int
     elementwise_min_cycles: int

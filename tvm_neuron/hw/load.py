@@ -15,6 +15,7 @@ _LATER: dict[str, Any] = {
     "core_generation": {"value": 2, "source": "not described: NeuronCore-v2"},
     "dma_indirect_ns": {"value": 0, "source": "not described: no computed addresses"},
     "dma_transpose_percent": {"value": 0, "source": "not described: element by element"},
+    "fp8_matmul_rows": {"value": 0, "source": "not described: no 8-bit floats"},
     "gpsimd_clock_hz": {"value": 0, "source": "not described: no GpSimd engine"},
     "gpsimd_start_cycles": {"value": 150, "source": "not described: as NeuronCore-v2"},
     "host_request_ns": {"value": 450_000, "source": "not described: as inf2"},

@@ -8,7 +8,7 @@ from tvm_neuron.isa.dma import DmaCopy, DmaGather
 from tvm_neuron.isa.engines import QUEUES
 from tvm_neuron.isa.gpsimd import AffineSelect, Iota, LocalGather
 from tvm_neuron.isa.instruction import Instruction, Wait
-from tvm_neuron.isa.pe import Matmul, Transpose
+from tvm_neuron.isa.pe import Matmul, MatmulPairs, Transpose
 from tvm_neuron.isa.pool import (
     Memset,
     Reciprocal,
@@ -28,6 +28,7 @@ from tvm_neuron.isa.tile import DramTile, Tile
 
 ISA: tuple[type[Instruction], ...] = (
     Matmul,
+    MatmulPairs,
     Transpose,
     Activation,
     ActivationReduce,
@@ -85,6 +86,7 @@ __all__ = [
     "LocalGather",
     "MatchReplace8",
     "Matmul",
+    "MatmulPairs",
     "Max8",
     "Memset",
     "RangeSelect",

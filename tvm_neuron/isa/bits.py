@@ -8,6 +8,7 @@ import numpy as np
 from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
+from tvm_neuron.isa.dtypes import WORDS
 from tvm_neuron.isa.functions import BITWISE, BITWISE_NAMES
 from tvm_neuron.isa.instruction import Array, Instruction
 from tvm_neuron.isa.limits import elementwise_cycles, need_same_shape
@@ -15,10 +16,12 @@ from tvm_neuron.isa.operand import choice, reads, uint, writes
 from tvm_neuron.isa.tile import Tile
 
 
-def _need_int32(mnemonic: str, *tiles: Tile) -> None:
+def _need_words(mnemonic: str, *tiles: Tile) -> None:
     dtypes = [tile.dtype for tile in tiles]
-    if any(dtype != "int32" for dtype in dtypes):
-        raise ProgramError(f"{mnemonic}: operands are {', '.join(dtypes)}; operations on bits take int32 alone")
+    if dtypes[0] not in WORDS or len(set(dtypes)) > 1:
+        raise ProgramError(
+            f"{mnemonic}: operands are {', '.join(dtypes)}; operations on bits take int32 alone, or uint32 alone"
+        )
 
 
 class TensorTensorBits(Instruction, opcode=0x37, engine="pool", mnemonic="tensor_tensor_bits"):
@@ -35,7 +38,7 @@ class TensorTensorBits(Instruction, opcode=0x37, engine="pool", mnemonic="tensor
 
     def check(self, device: Device) -> None:
         need_same_shape("tensor_tensor_bits", self.result, self.left, self.right)
-        _need_int32("tensor_tensor_bits", self.result, self.left, self.right)
+        _need_words("tensor_tensor_bits", self.result, self.left, self.right)
 
     def compute(self, *sources: Array) -> Array:
         left, right = sources
@@ -62,7 +65,7 @@ class TensorScalarBits(Instruction, opcode=0x38, engine="pool", mnemonic="tensor
 
     def check(self, device: Device) -> None:
         need_same_shape("tensor_scalar_bits", self.result, self.source)
-        _need_int32("tensor_scalar_bits", self.result, self.source)
+        _need_words("tensor_scalar_bits", self.result, self.source)
 
     def compute(self, *sources: Array) -> Array:
         (source,) = sources

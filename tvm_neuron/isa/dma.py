@@ -8,7 +8,7 @@ import numpy as np
 from tvm_neuron.errors import PositionError, ProgramError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
-from tvm_neuron.isa.dtypes import size_bytes
+from tvm_neuron.isa.dtypes import WORDS, size_bytes
 from tvm_neuron.isa.instruction import Array, Instruction
 from tvm_neuron.isa.operand import reads, uint, writes
 from tvm_neuron.isa.tile import MAX_DRAM_DIMS, DramTile, Tile
@@ -60,8 +60,8 @@ class DmaGather(Instruction, opcode=0x41, engine="dma", mnemonic="dma_gather"):
     def check(self, device: Device) -> None:
         if not device.dma_indirect_ns:
             raise ProgramError(f"dma_gather: {device.name} has no descriptors with computed addresses")
-        if self.positions.dtype != "int32":
-            raise ProgramError(f"dma_gather: positions are {self.positions.dtype}; they must be int32")
+        if self.positions.dtype not in WORDS:
+            raise ProgramError(f"dma_gather: positions are {self.positions.dtype}; they must be int32 or uint32")
         shape = self.target.shape
         if self.positions.shape != shape or self.source.shape[1:] != shape or len(shape) >= MAX_DRAM_DIMS:
             raise ProgramError(

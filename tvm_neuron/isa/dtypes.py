@@ -12,9 +12,16 @@ DTYPES: dict[str, np.dtype] = {
     "int8": np.dtype(np.int8),
     "uint8": np.dtype(np.uint8),
     "bool": np.dtype(np.bool_),
+    "float8_e4m3": np.dtype(ml_dtypes.float8_e4m3),
+    "float8_e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    "uint16": np.dtype(np.uint16),
+    "uint32": np.dtype(np.uint32),
 }
 CODES = tuple(DTYPES)
+FIRST_CODES = 8  # what NEFFs up to version 1.6 know
 MATMUL_DTYPES = ("bfloat16", "float16")
+WORDS = ("int32", "uint32")  # of operations on bits, and of places
+FLOAT8 = ("float8_e4m3", "float8_e5m2")
 
 
 def device_dtype(dtype: str) -> str:

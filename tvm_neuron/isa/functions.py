@@ -32,6 +32,7 @@ ALU: dict[str, Callable[..., Array]] = {
     "min": np.minimum,
     "pow": np.power,
     "mod": np.mod,
+    "abs_max": lambda a, b: np.maximum(np.abs(a), np.abs(b)),
     **{name: _truth(test) for name, test in TESTS.items()},
 }
 ALU_NAMES = tuple(ALU)
@@ -120,6 +121,15 @@ def _gelu_tanh(x: Array) -> Array:
     return found
 
 
+_GELU_SIGMOID = np.float32(1.702)
+
+
+def _silu_dx(x: Array) -> Array:
+    """The derivative of x * sigmoid(x)."""
+    found: Array = _sigmoid(x) * (np.float32(1) + x * _sigmoid(-x))
+    return found
+
+
 ACTIVATION: dict[str, Callable[[Array], Array]] = {
     "copy": lambda x: x,
     "relu": lambda x: np.maximum(x, np.float32(0)),
@@ -141,5 +151,8 @@ ACTIVATION: dict[str, Callable[[Array], Array]] = {
     "silu": lambda x: x * _sigmoid(x),
     "softplus": lambda x: np.logaddexp(x, np.float32(0)),
     "mish": lambda x: x * np.tanh(np.logaddexp(x, np.float32(0))),
+    "gelu_sigmoid": lambda x: x * _sigmoid(_GELU_SIGMOID * x),
+    "silu_dx": _silu_dx,
+    "gelu_sigmoid_dx": lambda x: _silu_dx(_GELU_SIGMOID * x),
 }
 ACTIVATION_NAMES = tuple(ACTIVATION)

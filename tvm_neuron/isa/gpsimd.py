@@ -5,7 +5,7 @@ import numpy as np
 from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
-from tvm_neuron.isa.dtypes import size_bytes
+from tvm_neuron.isa.dtypes import DTYPES, WORDS, size_bytes
 from tvm_neuron.isa.functions import COMPARISONS, TESTS
 from tvm_neuron.isa.instruction import Array, Instruction
 from tvm_neuron.isa.limits import need_same_shape
@@ -44,7 +44,7 @@ class Iota(Instruction, opcode=0x50, engine="gpsimd", mnemonic="iota"):
         _check_pattern("iota", self.result, self.pattern)
 
     def compute(self, *sources: Array) -> Array:
-        exact = np.int32 if self.result.dtype == "int32" else np.float32
+        exact = DTYPES[self.result.dtype] if self.result.dtype in WORDS else np.float32
         return _pattern(self.result, self.pattern).astype(exact)
 
     def cost(self, device: Device) -> Cost:
@@ -85,8 +85,8 @@ class LocalGather(Instruction, opcode=0x52, engine="gpsimd", mnemonic="local_gat
 
     def check(self, device: Device) -> None:
         rows, columns = self.indices.shape[0], self.indices.free_elems
-        if self.indices.dtype not in ("int32", "int16"):
-            raise ProgramError(f"local_gather: indices are {self.indices.dtype}; they must be int32 or int16")
+        if self.indices.dtype not in (*WORDS, "int16", "uint16"):
+            raise ProgramError(f"local_gather: indices are {self.indices.dtype}; they must be whole, of 16 or 32 bits")
         if not rows == self.source.partitions == self.result.partitions or self.source.free_elems % self.elems:
             raise ProgramError(
                 f"local_gather: indices {list(self.indices.shape)}, from {list(self.source.shape)} to "

@@ -5,11 +5,10 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from tvm_neuron.isa.scratch import scratch
-from tvm_neuron.isa.widen import as_float32
+from tvm_neuron.isa.widen import as_float32, strided
 from tvm_neuron.native import assign
 
 Array = NDArray[Any]
@@ -69,7 +68,7 @@ def window(operand: Array, lead: Sequence[int], columns: Sequence[int]) -> Array
     if wanted < 2 or run > _MOST_COLUMNS * wanted or reach > copied or rows * reach * 4 > _MOST_WINDOW_BYTES:
         return None
     room = scratch("moving", rows * reach)
-    assign(room.reshape(rows, reach), as_strided(operand, (rows, reach), (operand.strides[partition], item)))
+    assign(room.reshape(rows, reach), strided(operand, (rows, reach), (operand.strides[partition], item)))
     strides = [4 * steps.get(axis, 0) for axis in lead[:-1]]
     shape = [operand.shape[axis] for axis in lead]
     return np.ndarray((*shape, run), np.float32, room, 0, (*strides, 4 * reach, 4))

@@ -7,10 +7,13 @@ from typing import Any
 from tvm_neuron.errors import NeffError
 from tvm_neuron.isa.affine import Affine
 from tvm_neuron.isa.codec import Reader, Writer
-from tvm_neuron.isa.dtypes import CODES
+from tvm_neuron.isa.dtypes import CODES, FIRST_CODES
 from tvm_neuron.isa.tile import MAX_DRAM_DIMS, DramTile, Tile, parse_tile
 
 _SPACES = ("sbuf", "psum", "dram", "skewed")  # as encoded: what is skewed lies in SBUF
+_PLACES = [
+    (space, dtype) for codes in (CODES[:FIRST_CODES], CODES[FIRST_CODES:]) for space in _SPACES for dtype in codes
+]
 MAX_LOOP_DEPTH = 16
 
 
@@ -72,7 +75,7 @@ class TileKind(Kind):
 
     def write(self, out: Writer, value: Tile | DramTile) -> None:
         space = "dram" if isinstance(value, DramTile) else "skewed" if value.skew else value.space
-        out.uint(_SPACES.index(space) * len(CODES) + CODES.index(value.dtype))
+        out.uint(_PLACES.index((space, value.dtype)))
         if isinstance(value, DramTile):
             out.uint(value.tensor)
         else:
@@ -87,17 +90,17 @@ class TileKind(Kind):
             out.uint(count)
 
     def read(self, data: Reader) -> Tile | DramTile:
-        space, code = divmod(data.count(len(_SPACES) * len(CODES) - 1, "as space and dtype"), len(CODES))
-        if _SPACES[space] == "dram":
+        space, dtype = _PLACES[data.count(len(_PLACES) - 1, "as space and dtype")]
+        if space == "dram":
             tensor = data.uint()
             offset = read_affine(data)
-            return DramTile(tensor, CODES[code], offset, self._read_dims(data))
+            return DramTile(tensor, dtype, offset, self._read_dims(data))
         partition = read_affine(data)
         partitions = data.uint()
-        skew = data.uint() if _SPACES[space] == "skewed" else 0
+        skew = data.uint() if space == "skewed" else 0
         offset = read_affine(data)
-        memory = "sbuf" if _SPACES[space] == "skewed" else _SPACES[space]
-        return Tile(memory, CODES[code], partition, partitions, offset, self._read_dims(data), skew)
+        memory = "sbuf" if space == "skewed" else space
+        return Tile(memory, dtype, partition, partitions, offset, self._read_dims(data), skew)
 
     def _read_dims(self, data: Reader) -> tuple[tuple[int, int], ...]:
         return tuple((data.uint(), data.uint()) for _ in range(data.count(MAX_DRAM_DIMS, "dimensions")))

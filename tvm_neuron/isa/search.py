@@ -5,6 +5,7 @@ import numpy as np
 from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
+from tvm_neuron.isa.dtypes import WORDS
 from tvm_neuron.isa.instruction import Array, Instruction
 from tvm_neuron.isa.limits import elementwise_cycles, is_strided, need_same_shape
 from tvm_neuron.isa.operand import reads, scalar, writes
@@ -58,8 +59,8 @@ class FindIndex8(Instruction, opcode=0x61, engine="pool", mnemonic="find_index8"
 
     def check(self, device: Device) -> None:
         _check_eight("find_index8", self.source, result=self.result, values=self.values)
-        if self.result.dtype != "int32":
-            raise ProgramError(f"find_index8: indices become {self.result.dtype}; they must be int32")
+        if self.result.dtype not in WORDS:
+            raise ProgramError(f"find_index8: indices become {self.result.dtype}; they must be int32 or uint32")
 
     def compute(self, *sources: Array) -> Array:
         source, values = _flat(sources[0], self.source), sources[1]
@@ -85,7 +86,7 @@ class MatchReplace8(Instruction, opcode=0x62, engine="pool", mnemonic="match_rep
     def check(self, device: Device) -> None:
         need_same_shape("match_replace8", self.result, self.source)
         _check_eight("match_replace8", self.source, indices=self.indices, values=self.values)
-        if self.indices.dtype != "int32":
+        if self.indices.dtype not in WORDS:
             raise ProgramError(f"match_replace8: indices become {self.indices.dtype}; they must be int32")
 
     def compute(self, *sources: Array) -> Array:

@@ -1,5 +1,6 @@
 """as_float32: the values of any view in float32, quickly also where neighbours in the view don't lie together."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def as_float32(view: Array, room: str = "") -> Array:
             break
         run, inner = reach, number + 1
     outer = axes[inner:]
-    rows = as_strided(view, (*(view.shape[a] for a in outer), run), (*(view.strides[a] for a in outer), item))
+    rows = strided(view, (*(view.shape[a] for a in outer), run), (*(view.strides[a] for a in outer), item))
     wide = _copied(rows, room)
     strides = [0] * view.ndim
     for axis in axes[:inner]:
@@ -47,6 +48,12 @@ def as_float32(view: Array, room: str = "") -> Array:
     for number, axis in enumerate(outer):
         strides[axis] = wide.strides[number]
     return as_strided(wide, view.shape, strides)
+
+
+def strided(view: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
+    """NumPy's `as_strided`, of dtypes too that it takes for none of its own (8-bit floats)."""
+    found: Array = as_strided(view.view(f"u{view.itemsize}"), shape, strides).view(view.dtype)
+    return found
 
 
 def _copied(view: Array, room: str) -> Array:

@@ -13,6 +13,7 @@ from tvm_neuron.isa import DramTile, Instruction, Tile
 from tvm_neuron.isa.dtypes import DTYPES, size_bytes
 from tvm_neuron.nki.emission import Place, Record
 from tvm_neuron.nki.fit import FILLED, Fitted, fit
+from tvm_neuron.nki.mutable import set_apart
 from tvm_neuron.nki.overwritten import check_overwritten
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.trace import Trace
@@ -37,8 +38,10 @@ def assemble(trace: Trace, outputs: set[int]) -> Assembled:
     """The program; `outputs` are the numbers of the tensors that it gives.
 
     Raises:
-        KernelError: what is alive at one time does not fit on chip, or the kernel's own addresses make tiles overlap.
+        KernelError: what is alive at one time does not fit on chip, the kernel's own addresses make tiles overlap, or
+            it writes to an input that it does not return.
     """
+    givens = set_apart(trace, outputs)
     records, fitted, offsets = _fitted(trace)
     origins = {at: number for number, at in enumerate(dict.fromkeys(record.at for record in records))}
     tiles = (tile for record in records for *_, tile in record.instruction.tiles())
@@ -48,6 +51,7 @@ def assemble(trace: Trace, outputs: set[int]) -> Assembled:
         for tensor in trace.tensors
         if tensor.memory == "hbm" and (tensor.number in touched or tensor.kind != "scratch")
     ]
+    used.sort(key=lambda tensor: givens.get(tensor.number, tensor.number))  # inputs in the order of the call
     table = {tensor.number: index for index, tensor in enumerate(used)}
     names = {tensor.number: tensor.name or f"{tensor.kind}{tensor.number}" for tensor in used}
     tensors = tuple(DramTensor(names[t.number], _kind(t, outputs), trace.shapes[t.number], t.dtype) for t in used)

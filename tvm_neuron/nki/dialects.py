@@ -10,7 +10,7 @@ class Dialect:
     `returns`: instructions return tiles, else they write to their first argument. `hoists`: its compiler makes equal
     loads once where there is room (published counters of Beta 1 kernels show it; later ones do what the text says).
     `places_once`: it evaluates a loop's body once, so that a tensor has the same addresses in every iteration, also
-    where the kernel counts them up.
+    where the kernel counts them up. `identity_on_chip`: `nl.shared_identity_matrix` gives a tile in SBUF.
     """
 
     name: str
@@ -18,8 +18,9 @@ class Dialect:
     returns: bool
     hoists: bool
     places_once: bool
+    identity_on_chip: bool
 
 
-BETA1 = Dialect("Beta 1", "neuronxcc.nki", returns=True, hoists=True, places_once=True)
-BETA2 = Dialect("Beta 2 and later", "nki", returns=False, hoists=False, places_once=False)
+BETA1 = Dialect("Beta 1", "neuronxcc.nki", returns=True, hoists=True, places_once=True, identity_on_chip=False)
+BETA2 = Dialect("Beta 2 and later", "nki", returns=False, hoists=False, places_once=False, identity_on_chip=True)
 DIALECTS = (BETA1, BETA2)

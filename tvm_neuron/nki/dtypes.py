@@ -8,14 +8,12 @@ from tvm_neuron.isa.dtypes import CODES, DTYPES
 from tvm_neuron.nki.source import wrong
 
 _ALIASES = {"bool_": "bool", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16", "bfp16": "bfloat16"}
-_ON_CHIP = {"uint32": "int32"}  # engines compute whole numbers in float32, exact up to 2^24: the same bits in memory
-_WIDTH = {"float32": 3, "bfloat16": 2, "float16": 2}
+_WIDTH = {"float32": 3, "bfloat16": 2, "float16": 2, "float8_e4m3": 1, "float8_e5m2": 1}
+_OF_BOTH = {2: "float32", 1: "bfloat16"}  # of two different floats of that width
 
 
-def dtype_name(dtype: Any, is_on_chip: bool = True) -> str:
+def dtype_name(dtype: Any) -> str:
     """The name of a dtype that is given as a NumPy dtype, a class, a number's or a string.
-
-    Tiles on chip of a dtype that the model lacks have one that holds the same numbers; tensors that others see don't.
 
     Raises:
         KernelError: the chip has no such dtype.
@@ -25,7 +23,6 @@ def dtype_name(dtype: Any, is_on_chip: bool = True) -> str:
     except TypeError:
         name = str(dtype)
     name = _ALIASES.get(name, name)
-    name = _ON_CHIP.get(name, name) if is_on_chip else name
     if name not in CODES:
         raise wrong(f"dtype {name} is none of those that the model has: {', '.join(CODES)}")
     return name
@@ -37,7 +34,8 @@ def promoted(left: str, right: str) -> str:
         return left
     floats = [name for name in (left, right) if name in _WIDTH]
     if len(floats) == 2:
-        return "float32" if _WIDTH[left] == _WIDTH[right] else max(floats, key=lambda name: _WIDTH[name])
+        wider = max(floats, key=lambda name: _WIDTH[name])
+        return _OF_BOTH[_WIDTH[wider]] if _WIDTH[left] == _WIDTH[right] else wider
     if floats:
         return floats[0]
     both = np.promote_types(DTYPES[left], DTYPES[right]).name

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tvm_neuron.isa import Activation, Instruction, Matmul, Memset, TensorCopy
+from tvm_neuron.isa import Activation, Instruction, Matmul, MatmulPairs, Memset, TensorCopy
 from tvm_neuron.isa.dtypes import MATMUL_DTYPES
 from tvm_neuron.nki.index import Mask
 from tvm_neuron.nki.patterns import boxes, tile_on_chip
@@ -163,7 +163,10 @@ class Emission(Tensors):
                 )
         return whole.reshape(partitions, *row.shape[1:])
 
-    def product(self, psum: View, stationary: View, moving: View, is_first: bool, mask: Mask | None = None) -> None:
+    def product(
+        self, psum: View, stationary: View, moving: View, is_first: bool, mask: Mask | None = None,
+        build: type[Matmul | MatmulPairs] = Matmul,
+    ) -> None:  # fmt: skip
         """psum[M, *N] (+)= stationary[K, M].T @ moving[K, *N]; the first onto a place always overwrites."""
         bounds = mask.bounds() if mask is not None else {}
         if any(low >= high for low, high in bounds.values()):
@@ -174,11 +177,13 @@ class Emission(Tensors):
         stationary, moving, psum = stationary.narrow({}), moving.narrow(free), psum.narrow(free)
         for view in (stationary, moving):
             self._check_written(view)
-        left, right, out = tile_on_chip(stationary), tile_on_chip(moving), tile_on_chip(psum)
+        left, right, out = (
+            tile_on_chip(view, view.ndim - 1 if build is MatmulPairs else 0) for view in (stationary, moving, psum)
+        )
         ends = {"stationary": stationary, "moving": moving, "psum": psum}
         places = {name: (view.tensor.number, view.start[0]) for name, view in ends.items()}
         begun, key = psum.tensor.begun, (psum.start, psum.axes)
-        made = Matmul(left, right, out, () if is_first or key not in begun else None)
+        made = build(left, right, out, () if is_first or key not in begun else None)
         begun.add(key)
         self.groups[-1].append(Record(made, places, self._at))
         self.written.add(places["psum"])

@@ -7,15 +7,15 @@ import functools
 import inspect
 from collections.abc import Callable
 from enum import IntEnum
-from types import SimpleNamespace
+from math import prod
 from typing import Any
 
-from tvm_neuron.nki import calls
+from tvm_neuron.nki import calls, later
 from tvm_neuron.nki.emission import Result
 from tvm_neuron.nki.operators import ALU, named
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.tile import tile_of
-from tvm_neuron.nki.trace import current, is_tracing
+from tvm_neuron.nki.trace import current, target
 from tvm_neuron.nki.view import View
 
 ENGINES = {
@@ -24,7 +24,8 @@ ENGINES = {
 }  # fmt: skip
 
 # Words that change nothing in the model: names, and advice to the vendor's compiler.
-IGNORED = frozenset(("name", "asynchronous", "dge_mode", "oob_mode", "precise_schedule", "directives"))
+_ADVICE = ("asynchronous", "dge_mode", "oob_mode", "precise_schedule", "directives", "tile_position", "tile_size")
+IGNORED = frozenset(("name", *_ADVICE))
 
 
 class nc_version(IntEnum):  # noqa: N801 - the language's own name
@@ -35,9 +36,22 @@ class nc_version(IntEnum):  # noqa: N801 - the language's own name
 
 def get_nc_version() -> nc_version:
     """The core that the kernel is traced for."""
-    return nc_version(min(4, max(2, current().device.core_generation))) if is_tracing() else nc_version.gen2
+    return nc_version(min(4, max(2, target().core_generation)))
 
 
+def _same(*names: str) -> dict[str, Any]:
+    return {name: name for name in names}
+
+
+_MEMBERS: dict[str, dict[str, Any]] = {
+    "engine": {name.removesuffix("_engine"): value for name, value in ENGINES.items()},
+    "oob_mode": {"error": 0, "skip": 1},
+    "reduce_cmd": _same("idle", "reset", "reduce", "reset_reduce"),
+    "dge_mode": _same("none", "swdge", "hwdge", "unknown"),
+    "dma_engine": _same("dma", "gpsimd_dma"),
+    "matmul_perf_mode": _same("none", "double_row", "double_column", "double_pixel"),
+}
+CONSTANTS = {kind: type(kind, (), members) for kind, members in _MEMBERS.items()}
 INSTRUCTIONS: dict[str, Callable[..., Result]] = {
     "activation": calls.activation,
     "activation_reduce": calls.activation_reduce,
@@ -129,6 +143,12 @@ def _select_reduce(dst: View, predicate: Any, on_true: Any, on_false: Any, **wor
     current().do(calls.select_reduce(dst, predicate, on_true, on_false, **words), dst, mask)
 
 
+def _core_barrier(data: Any, cores: Any, **_: Any) -> None:
+    """Nothing: there is no other core to wait for."""
+    if prod(current().grid) > 1:
+        raise wrong("core_barrier among several instances: the model runs them one after another; launch one")
+
+
 def _into(make: Callable[..., Result]) -> Callable[..., None]:
     """The form of calls whose result depends on where it is written."""
 
@@ -169,8 +189,9 @@ def namespace(returns: bool) -> dict[str, Any]:
         names["nc_stream_shuffle"] = lambda dst, src, *rest, **words: _shuffle(src, dst, *rest, **words)
         names["tensor_copy_predicated"] = lambda dst, src, *rest, **words: _copy_predicated(src, dst, *rest, **words)
     names["select_reduce"] = _select_reduce
-    names["engine"] = SimpleNamespace(**{name.removesuffix("_engine"): value for name, value in ENGINES.items()})
-    names["reduce_cmd"] = SimpleNamespace(**{name: name for name in ("idle", "reset", "reduce", "reset_reduce")})
+    names |= CONSTANTS
+    names["core_barrier"] = _core_barrier
+    names |= {name: later.refusing(name, why) for name, why in later.CALLS.items()}
     return names | ENGINES | {"get_nc_version": get_nc_version, "nc_version": nc_version}
 
 

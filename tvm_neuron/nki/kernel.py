@@ -18,7 +18,7 @@ from tvm_neuron.nki.dialects import BETA2, Dialect
 from tvm_neuron.nki.dtypes import dtype_name
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.tile import Tile
-from tvm_neuron.nki.trace import Trace, begin, end, is_tracing
+from tvm_neuron.nki.trace import USUAL_CHIP, Trace, begin, end, is_tracing
 from tvm_neuron.nki.view import View
 from tvm_neuron.program.verify import verify
 from tvm_neuron.runtime.version import VERSION
@@ -66,7 +66,7 @@ class Kernel:
     """A kernel. Calling it runs it on the model; `kernel[grid](...)` runs one instance after the other."""
 
     def __init__(
-        self, function: Callable[..., Any], chip: str = "trn1", grid: tuple[int, ...] = (), dialect: Dialect = BETA2
+        self, function: Callable[..., Any], chip: str = USUAL_CHIP, grid: tuple[int, ...] = (), dialect: Dialect = BETA2
     ) -> None:
         functools.update_wrapper(self, function)
         self.name: str = function.__name__
@@ -147,10 +147,10 @@ def _check_outputs(trace: Trace, outputs: list[View]) -> None:
 
 def _given(trace: Trace, inputs: dict[str, Array], name: str, value: Any) -> Any:
     """The tensor for an array, else the value itself."""
-    if not hasattr(value, "__array__") or np.ndim(value) == 0:
+    if isinstance(value, type) or not hasattr(value, "__array__") or np.ndim(value) == 0:
         return value
     array = np.asarray(value)
-    dtype = device_dtype(dtype_name(array.dtype, is_on_chip=False) if array.dtype != np.int64 else "int64")
+    dtype = device_dtype(dtype_name(array.dtype) if array.dtype != np.int64 else "int64")
     inputs[name] = array.astype(DTYPES[dtype], copy=False)
     return trace.tensor(array.shape, dtype, "hbm", name, kind="input")
 

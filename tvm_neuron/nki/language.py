@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tvm_neuron.nki import calls
+from tvm_neuron.nki import calls, later
 from tvm_neuron.nki.dtypes import dtype_name
 from tvm_neuron.nki.index import Mgrid, arange
 from tvm_neuron.nki.loops import affine_range, sequential_range, static_range
@@ -16,15 +16,32 @@ from tvm_neuron.nki.operators import ACTIVATION
 from tvm_neuron.nki.placing import Placed
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.tile import tile_of
-from tvm_neuron.nki.trace import current
+from tvm_neuron.nki.trace import current, target
 from tvm_neuron.nki.view import View, ds
 
-float32, float16, bfloat16 = np.float32, np.float16, ml_dtypes.bfloat16
-int8, int16, int32, uint8, uint16, uint32 = np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32
-bool_ = np.bool_
+float32, float16, bfloat16 = (np.dtype(name) for name in (np.float32, np.float16, ml_dtypes.bfloat16))
+int8, int16, int32 = (np.dtype(name) for name in (np.int8, np.int16, np.int32))
+uint8, uint16, uint32, bool_ = (np.dtype(name) for name in (np.uint8, np.uint16, np.uint32, np.bool_))
+float8_e4m3, float8_e5m2 = np.dtype(ml_dtypes.float8_e4m3), np.dtype(ml_dtypes.float8_e5m2)
+float8_e4m3fn = np.dtype(ml_dtypes.float8_e4m3fn)
 fp32 = SimpleNamespace(min=float(np.finfo(np.float32).min), max=float(np.finfo(np.float32).max))
 sbuf, psum, hbm, private_hbm, shared_hbm = "sbuf", "psum", "hbm", "private_hbm", "shared_hbm"
 mgrid, finfo = Mgrid(), np.finfo
+
+
+class NKIObject:
+    """What classes that kernels use are derived from; one without its own `__init__` takes its fields by name."""
+
+    def __init_subclass__(cls) -> None:
+        own = vars(cls).get("__annotations__", {})
+        plain = [name for name, value in vars(cls).items() if not name.startswith("_") and not callable(value)]
+        cls.__annotations__ = own | {name: Any for name in plain if name not in own}
+
+    def __init__(self, **fields: Any) -> None:
+        for name, value in fields.items():
+            if name not in type(self).__annotations__:
+                raise wrong(f"{type(self).__name__} has no field {name}")
+            setattr(self, name, value)
 
 
 class par_dim(int):  # noqa: N801 - the language's own name
@@ -37,32 +54,32 @@ class _TileSize:
     @property
     def pmax(self) -> int:
         """Partitions."""
-        return current().device.partitions
+        return target().partitions
 
     @property
     def psum_fmax(self) -> int:
         """float32 numbers in a bank of PSUM."""
-        return current().device.psum_bank_bytes // 4
+        return target().psum_bank_bytes // 4
 
     @property
     def gemm_stationary_fmax(self) -> int:
         """Columns of a stationary tile."""
-        return current().device.pe_columns
+        return target().pe_columns
 
     @property
     def gemm_moving_fmax(self) -> int:
         """Columns of a moving tile."""
-        return current().device.moving_max_elems
+        return target().moving_max_elems
 
     @property
     def psum_num_banks(self) -> int:
         """Banks of PSUM."""
-        return current().device.psum_banks
+        return target().psum_banks
 
     @property
     def total_available_sbuf_size(self) -> int:
         """Bytes of a partition of SBUF."""
-        return current().device.sbuf_bytes_per_partition
+        return target().sbuf_bytes_per_partition
 
     psum_bank_fmax = psum_fmax
     bn_stats_fmax = gemm_moving_fmax
@@ -88,9 +105,9 @@ def ndarray(shape: Any, dtype: Any, *, buffer: Any = None, name: str = "", **_: 
     if memory not in (sbuf, psum, hbm, private_hbm, shared_hbm):
         raise wrong(f"buffer={buffer!r}; it is one of nl.sbuf, nl.psum, nl.hbm, nl.private_hbm and nl.shared_hbm")
     if memory == shared_hbm:
-        return trace.share(sizes, dtype_name(dtype, is_on_chip=False), name)
+        return trace.share(sizes, dtype_name(dtype), name)
     if memory in (hbm, private_hbm):
-        return trace.tensor(sizes, dtype_name(dtype, is_on_chip=False), "hbm", name)
+        return trace.tensor(sizes, dtype_name(dtype), "hbm", name)
     return trace.tensor(sizes, dtype_name(dtype), memory, name, axis)
 
 
@@ -127,14 +144,25 @@ def zeros_like(a: View, dtype: Any = None, **words: Any) -> View:
 
 
 def shared_constant(constant: Any, dtype: Any = None, **_: Any) -> View:
-    """A tensor in device memory with these values."""
+    """A tensor in device memory with these values, an array or the file of one."""
+    constant = np.load(constant) if isinstance(constant, str) else constant
     name = dtype_name(dtype if dtype is not None else constant.dtype)
     return current().constant(np.asarray(constant), name)
 
 
 def shared_identity_matrix(n: int, dtype: Any = np.uint8, **_: Any) -> View:
-    """[n, n] with ones on the diagonal, in device memory."""
-    return shared_constant(np.identity(n), dtype)
+    """[n, n] with ones on the diagonal: in device memory, or in SBUF where the dialect has it there."""
+    if not current().dialect.identity_on_chip:
+        return shared_constant(np.identity(n), dtype)
+    name = dtype_name(dtype)
+
+    def make() -> View:
+        found = current().tensor((n, n), name, "sbuf")
+        calls.load(shared_constant(np.identity(n), name)).write(found, None)
+        return found
+
+    current().settle()
+    return current().once(("identity", n, name), make)
 
 
 def load(src: View, *, mask: Any = None, dtype: Any = None, **_: Any) -> View:
@@ -266,6 +294,7 @@ def _named(function: Callable[..., View], name: str, doc: str) -> Callable[..., 
 
 _ARITHMETIC = ("add", "subtract", "multiply", "divide", "maximum", "minimum", "power", "mod", "fmod")
 _LOGIC = (*calls.COMPARISONS, "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor")
+globals().update({name: name for name in later.DTYPES})
 globals().update({name: _binary(name) for name in (*_ARITHMETIC, *_LOGIC)})
 globals().update({name: _unary(name) for name in ACTIVATION if name not in ("copy", "absolute")})
 globals().update({name: _rounding(name) for name in ("floor", "ceil", "trunc")})

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from tvm_neuron.nki import isa, language, launch, placing
+from tvm_neuron.nki import isa, language, later, launch, placing
 from tvm_neuron.nki.dialects import DIALECTS, Dialect
 from tvm_neuron.nki.kernel import jit
 
@@ -57,15 +57,20 @@ def _launch(dialect: Dialect) -> dict[str, Any]:
     }
     found: dict[str, Any] = {name: functools.partial(form, dialect=dialect) for name, form in forms.items()}
     others = {"simulate_kernel": launch.simulate_kernel, "simulate": launch.simulate, "trace": launch.trace}
-    return found | others | {"tensor": _TYPING["tensor"]}
+    return found | others | {"tensor": _TYPING["tensor"], "dtype": np.dtype}
 
 
 _LANGUAGE = {name: value for name, value in vars(language).items() if not name.startswith("_")}
+_LANGUAGE |= {"bool": language.bool_, "range": language.static_range, "dtype": np.dtype}  # Python's own names there
 _CONSTANTS = {"sizeinbytes": lambda dtype: np.dtype(dtype).itemsize, "sbuf_min_align": 1}
 
 
 def _allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, **_: Any) -> bool:
     return bool(np.allclose(np.asarray(a, np.float64), np.asarray(b, np.float64), rtol, atol))
+
+
+_COLLECTIVES: dict[str, Any] = {name: later.refusing(name, later.BETWEEN_CHIPS) for name in later.COLLECTIVES}
+_COLLECTIVES |= {"ReplicaGroup": _Typing("ReplicaGroup")}
 
 
 def _package(dialect: Dialect) -> dict[str, dict[str, Any]]:
@@ -75,7 +80,8 @@ def _package(dialect: Dialect) -> dict[str, dict[str, Any]]:
         f"{name}.language": _LANGUAGE,
         f"{name}.language.constants": _CONSTANTS,
         f"{name}.isa": isa.namespace(dialect.returns),
-        f"{name}.isa.constants": _ISA_CONSTANTS,
+        f"{name}.isa.constants": isa.CONSTANTS,
+        f"{name}.collectives": _COLLECTIVES,
         f"{name}.typing": _TYPING,
         f"{name}.compiler": _COMPILER,
         f"{name}.compiler.sbuf": vars(placing.sbuf),
@@ -83,7 +89,6 @@ def _package(dialect: Dialect) -> dict[str, dict[str, Any]]:
     }
 
 
-_ISA_CONSTANTS = {"engine": SimpleNamespace(**isa.ENGINES), "oob_mode": SimpleNamespace(error=0, skip=1)}
 MODULES: dict[str, dict[str, Any]] = {
     "neuronxcc": {},
     "neuronxcc.starfish": {},

@@ -12,6 +12,7 @@ ALU = {
     "minimum": "min", "min": "min", "amin": "min", "power": "pow", "mod": "mod", "fmod": "mod", "remainder": "mod",
     "equal": "is_equal", "not_equal": "not_equal", "greater": "is_gt", "greater_equal": "is_ge", "less": "is_lt",
     "less_equal": "is_le", "logical_and": "multiply", "logical_or": "max", "logical_xor": "not_equal",
+    "abs": "abs_max",
 }  # fmt: skip
 BITS = {
     "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor",
@@ -22,6 +23,7 @@ ACTIVATION = {
     "reciprocal": "reciprocal", "square": "square", "abs": "abs", "absolute": "abs", "sign": "sign",
     "sigmoid": "sigmoid", "tanh": "tanh", "sin": "sin", "arctan": "arctan", "erf": "erf", "gelu": "gelu",
     "gelu_apprx_tanh": "gelu_tanh", "silu": "silu", "softplus": "softplus", "mish": "mish",
+    "gelu_apprx_sigmoid": "gelu_sigmoid", "silu_dx": "silu_dx", "gelu_apprx_sigmoid_dx": "gelu_sigmoid_dx",
 }  # fmt: skip
 REDUCTIONS = {name: op for name, op in ALU.items() if op in REDUCE_NAMES}
 COMMUTATIVE = ("add", "multiply", "max", "min", "is_equal", "not_equal")

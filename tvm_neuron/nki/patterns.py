@@ -26,13 +26,13 @@ def boxes(views: Sequence[View], kept: int = 0) -> Iterator[list[AnyTile]]:
     yield from _boxes(views, kept)
 
 
-def tile_on_chip(view: View) -> Tile:
-    """The one tile that a view on chip is.
+def tile_on_chip(view: View, kept: int = 0) -> Tile:
+    """The one tile that a view on chip is, whose last `kept` axes stay axes of their own.
 
     Raises:
         KernelError: it takes several.
     """
-    found = [tile for (tile,) in boxes([view])]
+    found = [tile for (tile,) in boxes([view], kept)]
     if len(found) != 1 or not isinstance(found[0], Tile):
         raise wrong(f"{view} is no one access pattern on chip: at most {MAX_FREE_DIMS} free axes, steps not negative")
     return found[0]

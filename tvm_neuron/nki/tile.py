@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tvm_neuron.nki import calls
+from tvm_neuron.nki.access import Chosen, by_pattern, chosen, retyped, whole
 from tvm_neuron.nki.dtypes import dtype_name
 from tvm_neuron.nki.emission import Result
-from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.trace import current
 from tvm_neuron.nki.view import View
 
@@ -22,6 +22,14 @@ class Tile(View):
     """A window into a tensor; arithmetic gives new tiles, assignment writes."""
 
     __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        """The window that a key chooses; a tile among the indices says where along its axis."""
+        keys = key if isinstance(key, tuple) else (key,)
+        at = next((at for at, each in enumerate(keys) if isinstance(each, View)), None)
+        if at is None:
+            return super().__getitem__(key)
+        return chosen(self, at, super().__getitem__((*keys[:at], 0, *keys[at + 1 :])), keys[at])
 
     def __setitem__(self, key: Any, value: Any) -> None:
         target = self[key]
@@ -46,19 +54,37 @@ class Tile(View):
         given: Sequence[int] = words.get("shape", shape[0] if len(shape) == 1 else shape)
         return calls.broadcast_to(self, tuple(int(count) for count in given))
 
+    def ap(
+        self, pattern: Sequence[Sequence[int]], offset: int = 0, dtype: Any = None, scalar_offset: Any = None,
+        vector_offset: Any = None, indirect_dim: int = 0,
+    ) -> View | Chosen:  # fmt: skip
+        """The elements that [step, count] pairs choose, counted through all of the tensor, from `offset` on.
+
+        On chip a partition is as many elements as the tensor has in each, and the first pair counts partitions. An
+        offset in a tile moves them along the axis `indirect_dim`: [1, 1] all of them, a vector [P, 1] each of the first
+        pair, whose step then doesn't count.
+
+        Raises:
+            KernelError: they lie outside, or a later pair leaves the partition.
+        """
+        offsets = scalar_offset if vector_offset is None else vector_offset
+        if offsets is not None:
+            steps = [(0 if vector_offset is not None and not at else by, n) for at, (by, n) in enumerate(pattern)]
+            return chosen(self, indirect_dim, by_pattern(self, steps, int(offset)), offsets)
+        base = self if dtype is None else retyped(whole(self), dtype_name(dtype))
+        return by_pattern(base, [(int(step), int(count)) for step, count in pattern], int(offset))
+
     def astype(self, dtype: Any) -> View:
         """A copy in another dtype."""
         return tile_of(calls.tensor_copy(self), dtype=dtype)
 
     def view(self, dtype: Any) -> View:
-        """Itself; the bytes of a tensor have one dtype.
+        """The same bytes as elements of another dtype.
 
         Raises:
-            KernelError: it is asked for another one.
+            KernelError: they don't lie together, or in device memory.
         """
-        if dtype_name(dtype) != self.tensor.dtype:
-            raise wrong(f"{self} is {self.tensor.dtype}; its bytes can't be taken as {dtype_name(dtype)}: copy it")
-        return self
+        return retyped(self, dtype_name(dtype))
 
     def __add__(self, other: Any) -> View:
         return tile_of(calls.binary("add", self, other))

@@ -8,11 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tvm_neuron.hw import Device, load_device
 from tvm_neuron.nki.emission import Emission, Held, Result
 from tvm_neuron.nki.index import as_mask
 from tvm_neuron.nki.source import blamed, place, wrong
 from tvm_neuron.nki.tensors import Address
 from tvm_neuron.nki.view import View
+
+USUAL_CHIP = "trn1"
 
 
 @dataclass
@@ -78,7 +81,13 @@ class Trace(Emission):
         return True
 
     def do(self, result: Result, target: View, mask: Any = None) -> None:
-        """Writes a result to `target` now."""
+        """Writes a result to `target` now.
+
+        Raises:
+            KernelError: it is no window into a tensor.
+        """
+        if not isinstance(target, View):
+            raise wrong(f"the destination is {target}; it is a tensor or a part of one, at places known when traced")
         self.settle()
         self._write(Held(target, result, as_mask(mask), place()), target)
 
@@ -101,6 +110,11 @@ def current() -> Trace:
     if not _traces:
         raise wrong("a call of the kernel language outside of a kernel: decorate the function with nki.jit and call it")
     return _traces[-1]
+
+
+def target() -> Device:
+    """The chip that a kernel is traced for; while none runs, the one that is taken by default."""
+    return _traces[-1].device if _traces else load_device(USUAL_CHIP)
 
 
 def is_tracing() -> bool:

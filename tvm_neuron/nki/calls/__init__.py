@@ -20,7 +20,6 @@ from tvm_neuron.nki.calls.pointwise import (
 )
 from tvm_neuron.nki.calls.products import (
     broadcast_to,
-    load_transposed,
     matmul,
     nc_matmul,
     nc_transpose,
@@ -38,6 +37,7 @@ from tvm_neuron.nki.calls.searches import (
     stream_shuffle,
 )
 from tvm_neuron.nki.calls.transfers import dma_copy, load, store
+from tvm_neuron.nki.calls.transposed import load_transposed
 
 __all__ = [
     "COMPARISONS",

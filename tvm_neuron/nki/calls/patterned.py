@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 from tvm_neuron.isa import AffineSelect, Iota
@@ -54,8 +55,8 @@ def affine_select_into(
 
 def _index(dst: View, pattern: Sequence[Sequence[int]], offset: int, channel_multiplier: int) -> Index:
     axes = tuple((int(step), int(count)) for step, count in pattern)
-    if tuple(count for _, count in axes) != dst.shape[1:]:
-        raise wrong(f"a pattern of {[list(axis) for axis in axes]} for {dst}; it has (step, count) of each free axis")
+    if prod(count for _, count in axes) != prod(dst.shape[1:]):
+        raise wrong(f"a pattern of {[list(axis) for axis in axes]} for {dst}; its counts are those of the free axes")
     return Index(int(offset), ((int(channel_multiplier), dst.shape[0]), *axes))
 
 
@@ -70,9 +71,10 @@ def _selected(tests: Sequence[tuple[Index, str]], data: View, other: Any) -> Res
     source = in_sbuf(data)  # which GpSimd reads alone
 
     def write(target: View, mask: Mask | None) -> None:
-        result = target.fitted(data.shape)
         for number, (index, test) in enumerate(tests):
-            views = {"result": result, "source": result if number else source}
+            shape = index.shape if len(index.shape) > data.ndim else data.shape
+            result = target.fitted(shape)
+            views = {"result": result, "source": result if number else source.fitted(shape)}
             _emit(AffineSelect, index, views, mask, other=float(other), test=test)
 
     return Result(data.shape, data.tensor.dtype, "sbuf", write)

@@ -3,32 +3,38 @@
 from functools import partial
 from typing import Any
 
-from tvm_neuron.isa import Transpose
+from tvm_neuron.isa import Matmul, MatmulPairs, Transpose
 from tvm_neuron.nki.calls.operands import on_chip
-from tvm_neuron.nki.calls.pointwise import in_sbuf, tensor_copy
-from tvm_neuron.nki.calls.transfers import load
+from tvm_neuron.nki.calls.pointwise import in_sbuf
 from tvm_neuron.nki.emission import Result
 from tvm_neuron.nki.index import Mask
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.trace import current
 from tvm_neuron.nki.view import View
 
+_DOUBLE_ROW = ("double_row", "double_row_gen3")
+
 
 def nc_matmul(
     stationary: Any, moving: Any, is_stationary_onezero: bool = False, is_moving_onezero: bool = False,
-    is_transpose: bool = False,
+    is_transpose: bool = False, perf_mode: Any = None,
 ) -> Result:  # fmt: skip
-    """stationary[K, M].T @ moving[K, *N] in float32."""
+    """stationary[K, M].T @ moving[K, *N] in float32; of [K, 2, M] and [K, 2, *N] in the mode `double_row`."""
     on_chip("nc_matmul", stationary, moving)
-    if stationary.ndim != 2 or stationary.shape[0] != moving.shape[0]:
-        raise wrong(f"nc_matmul of stationary {stationary} and moving {moving}; they are [K, M] and [K, *N]")
+    if perf_mode not in (None, "none", *_DOUBLE_ROW):
+        raise wrong(f"nc_matmul with perf_mode={perf_mode}; the model has none and double_row")
+    paired = 1 if perf_mode in _DOUBLE_ROW else 0
+    if stationary.ndim != 2 + paired or stationary.shape[: 1 + paired] != moving.shape[: 1 + paired]:
+        shapes = "[K, 2, M] and [K, 2, *N]" if paired else "[K, M] and [K, *N]"
+        raise wrong(f"nc_matmul of stationary {stationary} and moving {moving}; they are {shapes}")
     for view in (stationary, moving):
         if view.tensor.memory != "sbuf":
             raise wrong(f"nc_matmul reads {view} in PSUM; its operands lie in SBUF: copy it first")
-    shape = (stationary.shape[1], *moving.shape[1:])
+    shape = (stationary.shape[-1], *moving.shape[1 + paired :])
 
     def put(is_first: bool, target: View, mask: Mask | None) -> None:
-        current().product(target.fitted(shape), stationary, moving, is_first, mask)
+        build = MatmulPairs if paired else Matmul
+        current().product(target.fitted(shape), stationary, moving, is_first, mask, build)
 
     return Result(shape, "float32", "psum", partial(put, True), partial(put, False))
 
@@ -69,15 +75,6 @@ def broadcast_to(x: View, shape: tuple[int, ...]) -> View:
         trace.start(x)
         return trace.spread(wide, shape[0]).widened(shape)
     return wide.widened(shape)
-
-
-def load_transposed(src: View) -> Result:
-    """[F, P] of a tensor [P, F] in device memory: loaded, then transposed on the Tensor engine."""
-    trace = current()
-    loaded = load(src)
-    tile = trace.tensor(loaded.shape, loaded.dtype, "sbuf")
-    trace.do(loaded, tile)
-    return tensor_copy(turned(tile))
 
 
 def turned(tile: View) -> View:
