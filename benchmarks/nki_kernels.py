@@ -2,13 +2,14 @@
 
     python -m benchmarks.nki_kernels --samples FOLDER [--only TEXT] [--measured nkibench.csv]
 
-FOLDER has checkouts of nki-samples and AccelOpt somewhere below; nothing of them is kept here. They are the user's code
-and run as such. Each kernel is compared with NumPy in float64; a time that was measured is read from a table with the
-columns `case` and `ms`.
+FOLDER has checkouts of nki-samples, nki-library and AccelOpt somewhere below; nothing of them is kept here. They are
+the user's code and run as such. Each kernel is compared with NumPy in float64; a time that was measured is read from a
+table with the columns `case` and `ms`.
 """
 
 import argparse
 import csv
+import importlib
 import importlib.util
 import sys
 import time
@@ -24,6 +25,7 @@ from typing import Any
 import numpy as np
 
 import tvm_neuron.nki as nki
+from benchmarks import nki_library
 from benchmarks.nki_cases import CASES, EARLIER, FLOAT32, NKIBENCH, Case
 from tvm_neuron.errors import NeuronError
 
@@ -120,6 +122,21 @@ def run_nkibench(folder: Path, kernel: Path, measured: dict[str, float]) -> Foun
     return _run(NKIBENCH, name, call, compare, FLOAT32, us)
 
 
+def run_library(entry: nki_library.Entry) -> Found:
+    """Runs a kernel of nki-library."""
+
+    def get(module: str) -> Any:
+        return importlib.import_module(f"nkilib.{module}")
+
+    arguments, words, wanted = entry.make(np.random.default_rng(0), get)
+
+    def call() -> Any:
+        return nki.jit(nki_library.member(entry.module, entry.function))[1](*arguments, **words)
+
+    compare = lambda found: off(entry.compared(found), wanted)  # noqa: E731
+    return _run(nki_library.LIBRARY, entry.name, call, compare, entry.tolerance)
+
+
 def _run(
     corpus: str, name: str, call: Callable[[], Any], compare: Callable[[Any], float], tolerance: float, us: float = 0.0
 ) -> Found:
@@ -151,6 +168,19 @@ def run_all(folder: Path, only: Sequence[str], measured: dict[str, float]) -> It
     for kernel in sorted(folder.rglob("NKIBench/kernels/*.py")):
         if chosen(NKIBENCH, kernel.stem):
             yield run_nkibench(folder, kernel, measured)
+
+    library = nki_library.folder_of(folder)
+    if library is None:
+        return
+    sys.path.insert(0, str(library.parent))
+    for entry in nki_library.ENTRIES:
+        if chosen(nki_library.LIBRARY, entry.name):
+            yield run_library(entry)
+    for name, why in nki_library.LACKING.items():
+        if chosen(nki_library.LIBRARY, name):
+            print(f"{nki_library.LIBRARY:22} {name:42} not run: it needs {why}")
+    if chosen(nki_library.LIBRARY, "untried"):
+        print(f"{nki_library.LIBRARY:22} not tried: {', '.join(nki_library.UNTRIED)}")
 
 
 def main() -> None:

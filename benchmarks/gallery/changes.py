@@ -19,7 +19,7 @@ _OF_SCRIPT = {
     "using_pipeline_executor": (
         (r"contrib\.cutlass import partition_for_cutlass", f"contrib.neuron import {_PARTITION}"),
         (r"from tvm\.contrib\.cutlass import finalize_modules", ""),
-        (r'(?s)cutlass = tvm\.target\.Target\(\n    \{.*?\n\)', 'cutlass = tvm.target.Target("neuron")'),
+        (r"(?s)cutlass = tvm\.target\.Target\(\n    \{.*?\n\)", 'cutlass = tvm.target.Target("neuron")'),
         (r"lib1 = finalize_modules\(.*\)", ""),
     ),
     # of what a GPU needs, its library, its schedules and their search are left out

@@ -28,9 +28,7 @@ class Writer:
     tensors: list[_Tensor] = field(default_factory=list)
     operators: list[tuple[str, str, dict[str, Any], list[int], list[int]]] = field(default_factory=list)
 
-    def tensor(
-        self, name: str, shape: Sequence[int], dtype: str = "float32", scale: float = 0.0, zero: int = 0
-    ) -> int:
+    def tensor(self, name: str, shape: Sequence[int], dtype: str = "float32", scale: float = 0.0, zero: int = 0) -> int:
         """An activation; with a scale it is quantised."""
         self.tensors.append(_Tensor(name, shape, dtype, None, scale, zero))
         return len(self.tensors) - 1
@@ -40,9 +38,7 @@ class Writer:
         self.tensors.append(_Tensor(name, data.shape, data.dtype.name, data, scale, zero))
         return len(self.tensors) - 1
 
-    def operator(
-        self, code: str, options: str, values: dict[str, Any], inputs: Sequence[int], output: int
-    ) -> None:
+    def operator(self, code: str, options: str, values: dict[str, Any], inputs: Sequence[int], output: int) -> None:
         """An operator `code` with a table `options` of values: `CONV_2D`, `Conv2DOptions`."""
         self.operators.append((code, options, values, list(inputs), [output]))
 

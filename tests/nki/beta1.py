@@ -241,3 +241,14 @@ def first_largest(x):
     chosen = nl.where(is_largest, places, columns, dtype=nl.uint32)
     nl.store(out, value=nl.min(chosen, axis=1, dtype=nl.uint32, keepdims=True))
     return out
+
+
+@nki.jit
+def nearest(x, columns):
+    """Rows of x at the places [columns / 3 of each], whole numbers that are divided on the core."""
+    out = nl.ndarray((columns, x.shape[1]), x.dtype, buffer=nl.shared_hbm)
+    at = nl.arange(128)[:, None]
+    thirds = nl.floor(nisa.iota(at, dtype=nl.int32) / 3, dtype=nl.int32)
+    rows = nl.load(x[thirds, nl.arange(x.shape[1])[None, :]], mask=at < columns)
+    nl.store(out[at, nl.arange(x.shape[1])[None, :]], value=rows, mask=at < columns)
+    return out

@@ -6,6 +6,7 @@ import nki.language as nl
 import numpy as np
 import pytest
 
+from tests.nki import beta1
 from tests.nki import library_style as kernels
 from tvm_neuron.errors import KernelError, ProgramError
 from tvm_neuron.nki import jit
@@ -29,6 +30,11 @@ def test_places_in_tiles_choose_rows_and_elements(dtype: type) -> None:
     out, one = kernels.chosen(x, rows, np.array([[7]], dtype))
     np.testing.assert_array_equal(out, x[rows[:, 0]])
     assert one[0, 0] == x[3, 7]
+
+
+def test_whole_numbers_are_divided_to_floats_and_choose_rows() -> None:
+    x = normal(34, 12)
+    np.testing.assert_array_equal(beta1.nearest(x, 100), x[np.arange(100) // 3])
 
 
 @pytest.mark.parametrize("chip", ["trn1", "trn2"])

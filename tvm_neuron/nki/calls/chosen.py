@@ -25,6 +25,7 @@ def binary(name: str, x: Any, y: Any) -> Result:
     if not isinstance(x, View) and not isinstance(y, View):
         raise wrong(f"{name} of two numbers; one operand is a tile")
     dtype = _dtype_of(x, y) if name not in COMPARISONS else "bool"
+    dtype = "float32" if name == "divide" and "float" not in dtype else dtype
     if not isinstance(x, View) or not isinstance(y, View):
         data, number, is_reversed = (y, x, True) if isinstance(y, View) else (x, y, False)
         found = tensor_scalar(data, name, number, is_reversed)
