@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tvm_neuron.codegen.emit_stage import Emitted, emit_stage
 from tvm_neuron.codegen.hold_back import hold_back
+from tvm_neuron.codegen.join_loads import join_loads
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.codegen.residents import Room
 from tvm_neuron.codegen.stage import Stage
@@ -16,6 +17,7 @@ from tvm_neuron.program import Program
 from tvm_neuron.sim import time_program
 
 HOLD_BACK = Alternative("hold_back", "all waits are known, and what they cost")
+JOIN_LOADS = Alternative("join_loads", "the places of all weights are known, and the clock tells whether it is quicker")
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,18 @@ def choose(
         made = _made(*other, device, None, keep_weights)
         best, its = (made, way) if made.total_ps < best.total_ps else (best, its)
         seconds = max(seconds, time.monotonic() - begin)
+    if JOIN_LOADS.is_taken and options.optlevel > 1 and options.has_time(seconds):
+        best = _with_loads_joined(best, device)
     return best, its
+
+
+def _with_loads_joined(made: Made, device: Device) -> Made:
+    """The same with weights that come together, if that is quicker."""
+    joined = join_loads(made.emitted, device)
+    if joined is made.emitted:
+        return made
+    other = _timed(made.stage, made.room, joined, synchronise(joined.program, device), device)
+    return other if other.total_ps < made.total_ps else made
 
 
 def _made(stage: Stage, room: Room, device: Device, options: BuildOptions | None, keep_weights: bool) -> Made:
@@ -64,7 +77,11 @@ def _made(stage: Stage, room: Room, device: Device, options: BuildOptions | None
     on_stage(f"{stage.name}: emit")
     emitted = emit_stage(stage, room, device, keep_weights)
     on_stage(f"{stage.name}: synchronise")
-    program = synchronise(emitted.program, device)
+    return _timed(stage, room, emitted, synchronise(emitted.program, device), device)
+
+
+def _timed(stage: Stage, room: Room, emitted: Emitted, program: Program, device: Device) -> Made:
+    """The program with waits, and what it takes."""
     if HOLD_BACK.is_taken:
         return Made(stage, room, emitted, *hold_back(program, device))
     return Made(stage, room, emitted, program, time_program(program, device).total_ps)

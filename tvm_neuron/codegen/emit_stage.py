@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from types import NoneType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,11 +46,12 @@ _EMIT: dict[type, Callable[[Emitter, Kernel], None]] = {
 
 @dataclass(frozen=True)
 class Emitted:
-    """What was emitted, without waits: all that a run does, what runs once before, and which nodes are a kernel's."""
+    """What was emitted, without waits: all that a run does, what runs once before, and the weights of both."""
 
     builder: Builder
     program: Program
     prologue: tuple[Node, ...]
+    arrays: Mapping[str, NDArray[Any]]
     nodes: tuple[tuple[Node, ...], ...]  # by kernel, but for what runs once
 
 
@@ -102,7 +104,7 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     once, always = (vectors, ()) if keep_weights else ((), vectors)
     program = Program(tuple(builder.tensors), tuple(builder.origins), (*always, *builder.body))
     nodes = tuple(tuple(builder.body[start:end]) for start, end in pairwise(ends))
-    return Emitted(builder, program, (*once, *builder.prologue), nodes)
+    return Emitted(builder, program, (*once, *builder.prologue), builder.arrays, nodes)
 
 
 def _uses(stage: Stage) -> Mapping[int, list[int]]:
