@@ -95,3 +95,26 @@ def test_what_is_merged_stays_as_small_as_what_is_fused() -> None:
     graph, _ = merged(graph_of(make_model(nodes, {"y0": [4, 8]}, ["y40"])))
     assert 1 < len(graph.blocks) < 40
     assert max(len(computed(block.expr)) for block in graph.blocks) <= MOST_VALUES
+
+
+def _waves(samples: int = 6000) -> onnx.ModelProto:
+    """A row of samples as the one channel of a convolution."""
+    weights = {
+        "w": np.random.default_rng(5).standard_normal((32, 1, 10)).astype(np.float32),
+        "channel": np.array([1, 1, samples]),
+    }
+    nodes = [
+        helper.make_node("Reshape", ["x", "channel"], ["c"]),
+        helper.make_node("Conv", ["c", "w"], ["y"], kernel_shape=[10], strides=[5]),
+    ]
+    return make_model(nodes, {"x": (1, samples)}, ["y"], weights)
+
+
+def test_a_row_that_is_one_channel_is_not_spread_over_the_partitions_element_by_element() -> None:
+    first, then = _dims(_waves())
+    assert (first[str((1, 6000))], then[str((1, 6000))]) == (1, 0)
+
+
+@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+def test_such_a_row_is_convolved_as_by_onnxruntime(chip: str) -> None:
+    check(_waves(), {"x": np.random.default_rng(6).standard_normal((1, 6000)).astype(np.float32)}, chip, "all")

@@ -70,8 +70,8 @@ class _Search:
 
     def _improve(self, tensor: Tensor) -> bool:
         best, least = None, 0.0
-        for dim, extent in enumerate(tensor.shape):
-            if extent == 1 or dim == self.dims[tensor]:
+        for dim in distinct_dims(tensor.shape):
+            if dim == self.dims[tensor]:
                 continue
             for changes in self._changes(tensor, dim):
                 around = self._around(changes)
@@ -170,6 +170,11 @@ class _Search:
         load = moved_load(block)
         is_move = load is not None and not kernel.by_dma and not kernel.root
         return is_move and load is not None and load.tensor.kind == "temp" and covered_axes(load, block) is not None
+
+
+def distinct_dims(shape: Sequence[int]) -> list[int]:
+    """The dimensions that may lie on the partitions: all of several elements, and of those of one the first."""
+    return [dim for dim, extent in enumerate(shape) if extent > 1 or dim == list(shape).index(1)]
 
 
 def _places(block: Block) -> list[tuple[Tensor, tuple[frozenset[Axis], ...]]]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from math import prod
 
 from tvm_neuron.codegen.passes.canonical import canonical
+from tvm_neuron.codegen.passes.choose_dims import distinct_dims
 from tvm_neuron.codegen.passes.copies import replace_tensors
 from tvm_neuron.codegen.passes.move_cost import pricer, staged_ps
 from tvm_neuron.codegen.passes.moves import moved_load
@@ -67,7 +68,7 @@ class _Routes:
         copy, best = Tensor(f"{output.name}.by{here}", output.shape, output.dtype), here
         self.partition_of[copy] = here
         move = _whole_move(writers[0], copy, output)
-        for dim in _distinct(output.shape):
+        for dim in distinct_dims(output.shape):
             self.partition_of[output] = dim
             kernel = apply_rules(move, self.rules, self.context)
             if isinstance(kernel.root, Transposition) and self.move_ps(move) < least:
@@ -84,7 +85,7 @@ class _Routes:
         """The move as it is, then from each copy, which is made first unless an earlier move has it already."""
         yield [block]
         tensor = load.tensor
-        for dim in _distinct(tensor.shape):
+        for dim in distinct_dims(tensor.shape):
             if dim == self.partition_of[tensor]:
                 continue
             copy = self.copies.setdefault((tensor, dim), Tensor(f"{tensor.name}.by{dim}", tensor.shape, tensor.dtype))
@@ -95,11 +96,6 @@ class _Routes:
                 yield [last]
             elif isinstance(apply_rules(copying, self.rules, self.context).root, Transposition):
                 yield [copying, last]
-
-
-def _distinct(shape: Sequence[int]) -> list[int]:
-    """The dimensions that may lie on the partitions: all of several elements, and of those of one the first."""
-    return [dim for dim, extent in enumerate(shape) if extent > 1 or dim == list(shape).index(1)]
 
 
 def _whole_move(block: Block, source: Tensor, target: Tensor) -> Block:
