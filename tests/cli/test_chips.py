@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 
 from tests.cli.conftest import Cli
@@ -41,6 +42,21 @@ def test_a_model_over_all_chips(cli: Cli, mixed_onnx_file: Path) -> None:
         assert row["operators"] == {"neuroncore": 2, "cpu": 1}
         assert row["latency_us"] >= row["bound_us"] > 0
     assert all(chip in cli("chips", mixed_onnx_file, "--targets", "inf2", "trn2")[1] for chip in ("inf2", "trn2"))
+
+
+def test_a_kernel_in_8_bit_floats(cli: Cli, tmp_path: Path) -> None:
+    arrays = tmp_path / "ab.npz"
+    path = f"{Path(__file__).parents[1] / 'nki/library_style.py'}:product"
+    np.savez(arrays, a=np.ones((256, 64), np.float32), b=np.ones((256, 512), np.float32))
+    words = ("--input", arrays, "--cast", "float8_e4m3", "--targets", "inf1", "trn1", "trn2")
+    code, said, _ = cli("chips", path.replace(":product", ":pairs"), *words, "--json")
+    rows = {row["chip"]: row for row in json.loads(said)}
+    assert code == 0
+    assert "inf1 multiplies bfloat16, float16 and" in rows["inf1"]["refused"]
+    cycles = {chip: rows[chip]["busy_us"]["pe"] * load_device(chip).pe_clock_hz / 1e6 for chip in ("trn1", "trn2")}
+    assert [round(each) for each in cycles.values()] == [2 * 512, 512]  # two products, or one of pairs
+    np.savez(arrays, a=np.ones((256, 64), ml_dtypes.float8_e4m3))
+    assert "array 'a': NumPy's files don't keep 8-bit floats; save it as float32" in cli("chips", path, *words)[2]
 
 
 def test_a_kernel_over_chips_of_which_one_has_too_few_columns(cli: Cli, tmp_path: Path) -> None:

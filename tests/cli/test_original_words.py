@@ -60,9 +60,7 @@ def test_what_to_do_instead(words: list[str], expected: str, cli: Cli, onnx_file
     ("level", "has_progress", "has_rows"),
     [("debug", True, True), ("info", True, False), ("35", True, False), ("error", False, False), ("50", False, False)],
 )
-def test_verbosity(
-    level: str, has_progress: bool, has_rows: bool, cli: Cli, onnx_file: Path, tmp_path: Path
-) -> None:
+def test_verbosity(level: str, has_progress: bool, has_rows: bool, cli: Cli, onnx_file: Path, tmp_path: Path) -> None:
     code, _, told = cli("compile", onnx_file, "--output", tmp_path / "n.neff", "--verbose", level)
     assert code == 0
     assert ("s import" in told, "relu (Relu): neuroncore" in told) == (has_progress, has_rows)
@@ -100,9 +98,7 @@ def test_summary_as_json(cli: Cli, onnx_file: Path, tmp_path: Path) -> None:
     ("words", "level", "seconds"),
     [([], 2, None), (["-O1"], 1, None), (["--O2"], 2, None), (["--optlevel", "3", "--time-budget", "60"], 3, 60.0)],
 )
-def test_levels(
-    words: list[str], level: int, seconds: float | None, cli: Cli, onnx_file: Path, tmp_path: Path
-) -> None:
+def test_levels(words: list[str], level: int, seconds: float | None, cli: Cli, onnx_file: Path, tmp_path: Path) -> None:
     code, _, told = cli("compile", onnx_file, "--output", tmp_path / "n.neff", *words)
     assert code == 0, told
     made = neff.load(tmp_path / "n.neff").options

@@ -100,6 +100,13 @@ def product(a, b, dtype, perf_mode="none"):
 
 
 @nki.jit
+def pairs(a, b):
+    """The same in the dtype of the operands, of pairs where the chip has them."""
+    is_new = nisa.get_nc_version() >= nisa.nc_version.gen3
+    return product.function(a, b, a.dtype, "double_row" if is_new else "none")
+
+
+@nki.jit
 def added_to(x, cache, first):
     """`cache`, which is given, with x in its rows from `first` on."""
     nisa.dma_copy(cache[first : first + x.shape[0]], loaded(x))

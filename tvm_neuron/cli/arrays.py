@@ -27,9 +27,12 @@ def read_npz(path: str) -> Arrays:
         raise InputError(f"'{path}' can't be read: {error.strerror}") from error
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as file:
-            return {name: _typed(file[name]) for name in file.files}
+            found = {name: _typed(file[name]) for name in file.files}
     except Exception as error:  # a damaged file can trip zipfile, zlib and NumPy in any way
         raise InputError(f"'{path}' is no .npz file: write it with numpy.savez(path, name=array, ...)") from error
+    if lost := next((name for name, array in found.items() if array.dtype == np.dtype("V1")), ""):
+        raise InputError(f"'{path}', array '{lost}': NumPy's files don't keep 8-bit floats; save it as float32")
+    return found
 
 
 def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -4,6 +4,7 @@ Examples:
   neuron-cc chips model.onnx
   neuron-cc chips model.onnx --targets inf2 trn2 my_chip.json --json
   neuron-cc chips kernels.py:softmax --input x.npz
+  neuron-cc chips kernels.py:product --input x.npz --cast float8_e4m3
 
 A kernel is Python of your own and is run as such; the arrays of --input are its arguments, by their names.
 """
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ml_dtypes import bfloat16
 from rich.console import Console
 from rich.table import Table
 
@@ -23,14 +25,17 @@ from tvm_neuron.cli.arrays import read_npz
 from tvm_neuron.cli.io_config import read_io_config
 from tvm_neuron.errors import ModelError, NeuronError, OptionError
 from tvm_neuron.hw import CHIPS, Device, load_device
+from tvm_neuron.isa.dtypes import DTYPES, FLOAT8, MATMUL_DTYPES
 
 NAME = "chips"
+FLOATS = ("float32", *MATMUL_DTYPES, *FLOAT8)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     source.add_model(parser)
     parser.add_argument("--input", metavar="FILE", help="a kernel's arguments, .npz")
+    parser.add_argument("--cast", choices=FLOATS, help="a kernel's floating-point arguments in this dtype")
     parser.add_argument("--targets", nargs="+", default=list(CHIPS), metavar="CHIP", help=f"all of {', '.join(CHIPS)}")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
@@ -61,8 +66,9 @@ def _of_model(options: argparse.Namespace) -> Callable[[str, Device], dict[str, 
     from tvm_neuron.runtime import report
 
     source.check_framework(options)
-    if options.input:
-        raise OptionError(f"--input {options.input}: it is for a kernel, FILE.py:NAME; a model's time has no inputs")
+    for name in ("input", "cast"):
+        if value := getattr(options, name):
+            raise OptionError(f"--{name} {value}: it is for a kernel, FILE.py:NAME; a model's time has no inputs")
     inputs = read_io_config(options.io_config)
 
     def measure(name: str, _device: Device) -> dict[str, Any]:
@@ -88,6 +94,9 @@ def _of_kernel(options: argparse.Namespace) -> Callable[[str, Device], dict[str,
         raise ModelError(f"'{path}' has no kernel '{name}'")
     kernel: Kernel = jit(function)
     arguments = read_npz(options.input)
+    if options.cast:
+        wide = {name: each for name, each in arguments.items() if each.dtype.kind == "f" or each.dtype == bfloat16}
+        arguments |= {name: each.astype(DTYPES[options.cast]) for name, each in wide.items()}
 
     def measure(name: str, device: Device) -> dict[str, Any]:
         traced = kernel.on(name).trace(**arguments)
