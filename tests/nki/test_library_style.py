@@ -93,7 +93,7 @@ def test_bytes_of_another_dtype() -> None:
 
 
 def _refused(body: object, message: str) -> None:
-    with pytest.raises(KernelError, match=message + r".*test_library_style\.py:\d+"):
+    with pytest.raises(KernelError, match="(?s)" + message + r".*test_library_style\.py:\d+"):
         jit(body)(normal(64, 20), np.zeros((64, 1), np.int32))
 
 
@@ -134,6 +134,42 @@ def unknown_field(x, _):  # type: ignore[no-untyped-def]
     return kernels.Plain(size=3)
 
 
+def no_result(x, _):  # type: ignore[no-untyped-def]
+    nisa.tensor_tensor(x, x, op=nl.add)
+
+
+def unknown_name(x, _):  # type: ignore[no-untyped-def]
+    nisa.tensor_copi(x, x)
+
+
+def no_number(x, _):  # type: ignore[no-untyped-def]
+    return nl.ndarray((64, 20), nl.float32) + np.ones((64, 20))
+
+
+def no_number_to_fill_with(x, _):  # type: ignore[no-untyped-def]
+    nisa.memset(nl.ndarray((64, 20), nl.float32), "zero")
+
+
+def no_such_axis(x, _):  # type: ignore[no-untyped-def]
+    nisa.tensor_reduce(nl.ndarray((64, 1), nl.float32), nl.add, nl.ndarray((64, 20), nl.float32), 2)
+
+
+def truth_of_a_tile(x, _):  # type: ignore[no-untyped-def]
+    return x if nl.ndarray((64, 20), nl.float32) else None
+
+
+def other_size(x, _):  # type: ignore[no-untyped-def]
+    nisa.dma_copy(nl.ndarray((64, 10), nl.float32), x)
+
+
+def a_third(x, _):  # type: ignore[no-untyped-def]
+    return nl.ndarray((64, 20 / 3), nl.float32)
+
+
+def its_own_error(x, _):  # type: ignore[no-untyped-def]
+    raise ValueError("too small")
+
+
 def given_but_not_returned(x, _):  # type: ignore[no-untyped-def]
     tile = nl.ndarray((64, 20), nl.float32)
     out = nl.ndarray((64, 20), nl.float32, buffer=nl.shared_hbm)
@@ -152,7 +188,37 @@ def given_but_not_returned(x, _):  # type: ignore[no-untyped-def]
     (later_chips, r"nc_matmul_mx does not run: it is of NeuronCore-v4 \(Trn3\); the model has v2 and v3"),
     (unknown_mode, "nc_matmul with perf_mode=double_pixel; the model has none and double_row"),
     (unknown_field, "Plain has no field size"),
+    (no_result, "tensor_tensor: missing a required argument: 'data2'; it takes dst, data1, data2, op, engine"),
+    (unknown_name, "nki.isa has no tensor_copi in this model; is tensor_copy meant"),
+    (no_number, r"a scalar operand is ndarray .* it is a number or a tile"),
+    (no_number_to_fill_with, "the value of a memset is str 'zero'; it is a number or a tile"),
+    (no_such_axis, r"tensor_reduce of sbuf\[64, 20\] over axes \[2\]; it has axes 0 to 1"),
+    (truth_of_a_tile, r"sbuf\[64, 20\] as a condition: what it holds is known on the core only; use nl.where"),
+    (other_size, r"sbuf\[64, 10\] where shape \[64, 20\] is meant: make both of as many elements"),
+    (a_third, r"its axes are whole numbers: divide by //"),
+    (its_own_error, "kernel 'its_own_error' ends in ValueError: too small"),
     (given_but_not_returned, "the kernel writes to its input arg0, but does not return it: return it as well"),
 ])  # fmt: skip
 def test_message(kernel: object, message: str) -> None:
     _refused(kernel, message)
+
+
+def returns_nothing(x):  # type: ignore[no-untyped-def]
+    nl.ndarray((64, 20), nl.float32)
+
+
+def test_kernels_that_are_called_wrongly() -> None:
+    kernel, x = jit(returns_nothing), normal(64, 20)
+    for call, message in (
+        (lambda: kernel(x), "the kernel returns nothing; it returns tensors in device memory"),
+        (lambda: kernel(x, x), r"kernel 'returns_nothing' takes \(x\): too many positional arguments"),
+        (lambda: kernel[-1](x), r"is launched on a grid of \[-1\]: give whole numbers from 0 on"),
+        (lambda: jit(3), "nki.jit of int 3; it makes a kernel of a function"),
+    ):
+        with pytest.raises(KernelError, match=message):
+            call()
+
+
+def test_names_that_the_model_lacks_are_none_to_python_either() -> None:
+    assert not hasattr(nisa, "tensor_copi")
+    assert hasattr(nisa, "nc_matmul_mx")  # libraries mention it; calling it is refused

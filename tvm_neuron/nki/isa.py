@@ -5,7 +5,7 @@ Beta 1 returns a tile: `tile = nisa.exp(...)`; later versions write one: `nisa.e
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from math import prod
 from typing import Any
@@ -90,11 +90,27 @@ def _words(name: str, make: Callable[..., Result], words: dict[str, Any]) -> dic
     return {word: value for word, value in words.items() if word in taken}
 
 
+def _result(
+    name: str, make: Callable[..., Result], operands: Sequence[Any], words: dict[str, Any], before: str = ""
+) -> Result:
+    """What the call gives.
+
+    Raises:
+        KernelError: an operand is missing, superfluous, or unknown.
+    """
+    known = _words(name, make, words)
+    try:
+        inspect.signature(make).bind(*operands, **known)
+    except TypeError as error:
+        raise wrong(f"{name}: {error}; it takes {before}{', '.join(_operands(make))}") from error
+    return make(*operands, **known)
+
+
 def returning(name: str, make: Callable[..., Result]) -> Callable[..., View]:
     """The form of Beta 1."""
 
     def call(*operands: Any, dtype: Any = None, mask: Any = None, **words: Any) -> View:
-        return tile_of(make(*operands, **_words(name, make, words)), mask, dtype)
+        return tile_of(_result(name, make, operands, words), mask, dtype)
 
     call.__name__, call.__doc__ = name, make.__doc__
     return call
@@ -106,7 +122,7 @@ def writing(name: str, make: Callable[..., Result]) -> Callable[..., None]:
     def call(dst: View, *operands: Any, **words: Any) -> None:
         words.pop("dtype", None)  # samples give the one that `dst` has
         accumulate = words.pop("accumulate", None)
-        result = make(*operands, **_words(name, make, words))
+        result = _result(name, make, operands, words, "dst, ")
         if result.add is not None and accumulate is not False:
             result = Result(result.shape, result.dtype, result.memory, result.add)
         current().do(result, dst)
@@ -153,7 +169,7 @@ def _into(make: Callable[..., Result]) -> Callable[..., None]:
     """The form of calls whose result depends on where it is written."""
 
     def call(dst: View, *operands: Any, **words: Any) -> None:
-        current().do(make(dst, *operands, **_words(make.__name__, make, words)), dst)
+        current().do(_result(make.__name__, make, (dst, *operands), words), dst)
 
     return call
 

@@ -1,8 +1,9 @@
 """Kernel: a function of the language that is traced, placed, checked and run on the model when it is called."""
 
 import functools
+import inspect
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tvm_neuron.errors import NeuronError
 from tvm_neuron.hw import Device, load_device
 from tvm_neuron.isa.dtypes import DTYPES, device_dtype
 from tvm_neuron.neff import Neff, TensorInfo
 from tvm_neuron.nki.allocate import Assembled, assemble
 from tvm_neuron.nki.dialects import BETA2, Dialect
 from tvm_neuron.nki.dtypes import dtype_name
-from tvm_neuron.nki.source import wrong
+from tvm_neuron.nki.source import raised, wrong
 from tvm_neuron.nki.tile import Tile
 from tvm_neuron.nki.trace import USUAL_CHIP, Trace, begin, end, is_tracing
 from tvm_neuron.nki.view import View
@@ -74,6 +76,8 @@ class Kernel:
 
     def __getitem__(self, grid: Any) -> "Kernel":
         sizes = grid if isinstance(grid, tuple) else (grid,)
+        if any(not hasattr(size, "__index__") or size < 0 for size in sizes):
+            raise wrong(f"kernel '{self.name}' is launched on a grid of {list(sizes)}: give whole numbers from 0 on")
         return type(self)(self.function, self.chip, tuple(max(1, int(size)) for size in sizes), self.dialect)
 
     def on(self, chip: str) -> "Kernel":
@@ -86,12 +90,24 @@ class Kernel:
             return self.function(*args, **words)
         return self.trace(*args, **words).run()
 
+    def _run(self, given: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        try:
+            return self.function(*given, **named)
+        except NeuronError:
+            raise
+        except Exception as error:
+            raise wrong(f"kernel '{self.name}' ends in {type(error).__name__}: {error}", raised(error)) from error
+
     def trace(self, *args: Any, **words: Any) -> Traced:
         """The kernel as a program for these arguments: arrays are tensors, everything else is a constant.
 
         Raises:
             KernelError: the kernel breaks a rule of the language or of the chip.
         """
+        try:
+            inspect.signature(self.function).bind(*args, **words)
+        except TypeError as error:
+            raise wrong(f"kernel '{self.name}' takes {inspect.signature(self.function)}: {error}") from error
         trace = Trace(load_device(self.chip), self.dialect, Tile, grid=self.grid)
         inputs: dict[str, Array] = {}
         begin(trace)
@@ -101,7 +117,7 @@ class Kernel:
             returned: Any = None
             for program in itertools.product(*(range(size) for size in self.grid)):
                 trace.program, trace.next_shared = program, 0
-                returned = self.function(*given, **named)
+                returned = self._run(given, named)
             trace.settle()
         finally:
             end()
@@ -140,6 +156,8 @@ def each_of(returned: Any) -> list[View]:
 
 
 def _check_outputs(trace: Trace, outputs: list[View]) -> None:
+    if not outputs:
+        raise wrong("the kernel returns nothing; it returns tensors in device memory, made with buffer=nl.shared_hbm")
     for view in outputs:
         if (view.tensor.number, 0) not in trace.written:
             raise wrong(f"the kernel returns {view}, but writes nothing to it", view.tensor.made)
@@ -159,6 +177,8 @@ def jit(function: Any = None, mode: str = "auto", dialect: Dialect = BETA2, **wo
     """Makes a kernel of a function; a kernel that calls it runs it as a part of itself when mode is "trace"."""
     if function is None:
         return functools.partial(jit, mode=mode, dialect=dialect, **words)
+    if not callable(function):
+        raise wrong(f"nki.jit of {type(function).__name__} {function}; it makes a kernel of a function")
     if mode == "trace":
         return function
     return function if isinstance(function, Kernel) else Kernel(function, dialect=dialect)

@@ -93,6 +93,8 @@ def ndarray(shape: Any, dtype: Any, *, buffer: Any = None, name: str = "", **_: 
     """A tensor that holds nothing yet, in SBUF by default."""
     trace, memory = current(), buffer or "sbuf"
     given = (shape,) if isinstance(shape, int) else tuple(shape)
+    if any(int(count) != count for count in given):
+        raise wrong(f"a tensor of shape {list(given)}; its axes are whole numbers: divide by //")
     sizes = tuple(int(count) for count in given)
     axis = next((at for at, count in enumerate(given) if isinstance(count, par_dim)), 0)
     if isinstance(memory, Placed):

@@ -3,19 +3,22 @@
 They resolve to this package where nothing else is installed that has them.
 """
 
+import difflib
 import functools
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
+from tvm_neuron.errors import KernelError
 from tvm_neuron.nki import isa, language, later, launch, placing
 from tvm_neuron.nki.dialects import DIALECTS, Dialect
 from tvm_neuron.nki.kernel import jit
+from tvm_neuron.nki.source import place
 
 
 class _Typing:
@@ -99,6 +102,18 @@ for _dialect in DIALECTS:
     MODULES |= _package(_dialect)
 
 
+class _UnknownNameError(KernelError, AttributeError):
+    """A name that the language has not, or the model does not know."""
+
+
+def _unknown(module: str, name: str) -> NoReturn:
+    if name.startswith("__") or f"{module}.{name}" in MODULES:
+        raise AttributeError(name)
+    near = difflib.get_close_matches(name, MODULES[module], 1)
+    hint = f"; is {near[0]} meant?" if near else ""
+    raise _UnknownNameError(f"{module} has no {name} in this model{hint} ({place()})")
+
+
 class _Finder(MetaPathFinder, Loader):
     """Finds the names of `MODULES`, after all others."""
 
@@ -112,6 +127,7 @@ class _Finder(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         vars(module).update(MODULES[module.__name__])
+        module.__getattr__ = functools.partial(_unknown, module.__name__)  # type: ignore[method-assign]
         for name in MODULES:
             parent, _, child = name.rpartition(".")
             if parent == module.__name__:

@@ -1,6 +1,7 @@
 """place, wrong: the kernel's own file and line, and errors that end in them."""
 
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,13 @@ def place() -> str:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def raised(error: BaseException) -> str:
+    """`file:line` of the innermost code that is not the language's own, of those that the error came through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(_HERE)] or list(frames)
+    return f"{own[-1].filename}:{own[-1].lineno}"
 
 
 _blamed: list[str] = []

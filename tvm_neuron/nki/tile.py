@@ -7,6 +7,7 @@ from tvm_neuron.nki import calls
 from tvm_neuron.nki.access import Chosen, by_pattern, chosen, retyped, whole
 from tvm_neuron.nki.dtypes import dtype_name
 from tvm_neuron.nki.emission import Result
+from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.trace import current
 from tvm_neuron.nki.view import View
 
@@ -105,6 +106,19 @@ class Tile(View):
         return tile_of(calls.binary("divide", other, self))
 
     __radd__, __rmul__ = __add__, __mul__
+
+    def __bool__(self) -> bool:
+        """That there is such a tensor.
+
+        Raises:
+            KernelError: it is on chip: what it holds is not known when the kernel is traced.
+        """
+        if self.tensor.memory != "hbm":
+            raise wrong(f"{self} as a condition: what it holds is known on the core only; use nl.where or a mask")
+        return True
+
+    def __pow__(self, other: Any) -> View:
+        return tile_of(calls.binary("power", self, other))
 
     def __neg__(self) -> View:
         return tile_of(calls.binary("multiply", self, -1.0))

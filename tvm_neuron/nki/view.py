@@ -240,6 +240,8 @@ class View:
         if self.shape == tuple(shape):
             return self
         full = [axis for axis in self.axes if axis[1] != 1]
+        if self.elems != prod(shape):
+            raise wrong(f"{self} where shape {list(shape)} is meant: make both of as many elements")
         if [count for _, count in full] != [count for count in shape if count != 1]:
             return self.inside({}).like(self.start, _split(self, list(shape)))
         ones = [axis for axis in self.axes if axis[1] == 1 and axis[0] != ZERO]

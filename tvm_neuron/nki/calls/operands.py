@@ -37,10 +37,22 @@ def elementwise(build: Any, views: dict[str, View], dtype: str, **fixed: Any) ->
     return Result(shape, dtype, "sbuf", write)
 
 
+def number(what: str, value: Any) -> float:
+    """A number that a kernel gives.
+
+    Raises:
+        KernelError: it is something else.
+    """
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise wrong(f"{what} is {type(value).__name__} {str(value)[:40]!r}; it is a number or a tile") from None
+
+
 def scalar(value: Any) -> Any:
     """A number, or a view [P, 1]."""
     if not isinstance(value, View):
-        return float(value)
+        return number("a scalar operand", value)
     on_chip("a scalar operand", value)
     if prod(value.shape[1:]) != 1:
         raise wrong(f"{value} as a scalar operand; one is a number or [P, 1]")

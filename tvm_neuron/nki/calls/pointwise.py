@@ -18,7 +18,7 @@ from tvm_neuron.isa import (
     TensorTensorBits,
     TensorTensorScan,
 )
-from tvm_neuron.nki.calls.operands import elementwise, on_chip, scalar
+from tvm_neuron.nki.calls.operands import elementwise, number, on_chip, scalar
 from tvm_neuron.nki.dtypes import dtype_name, promoted
 from tvm_neuron.nki.emission import Result
 from tvm_neuron.nki.index import Mask
@@ -161,10 +161,10 @@ def tensor_copy(src: Any, engine: Any = None) -> Result:
 
 def memset(shape: Sequence[int], value: Any, dtype: Any = "float32", engine: Any = None) -> Result:
     """One number everywhere."""
-    wanted = tuple(int(count) for count in shape)
+    wanted, everywhere = tuple(int(count) for count in shape), number("the value of a memset", value)
 
     def write(target: View, mask: Mask | None) -> None:
-        current().emit(Memset, {"result": target.fitted(wanted)}, mask, value=float(value))
+        current().emit(Memset, {"result": target.fitted(wanted)}, mask, value=everywhere)
 
     return Result(wanted, dtype_name(dtype), "sbuf", write)
 

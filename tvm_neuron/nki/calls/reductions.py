@@ -23,7 +23,10 @@ from tvm_neuron.nki.view import ZERO, View
 def tensor_reduce(op: Any, data: Any, axis: Any, negate: bool = False, keepdims: bool = False) -> Result:
     """op over free axes of data: [P, *N] without those axes, or with size 1 for them."""
     on_chip("tensor_reduce", data)
-    axes = {int(each) % data.ndim for each in (axis if isinstance(axis, Sequence) else (axis,))}
+    given = list(axis) if isinstance(axis, Sequence) else [axis]
+    if any(not hasattr(each, "__index__") or not -data.ndim <= each < data.ndim for each in given):
+        raise wrong(f"tensor_reduce of {data} over axes {given}; it has axes 0 to {data.ndim - 1}")
+    axes = {int(each) % data.ndim for each in given}
     if 0 in axes and data.axes[0][0][1]:
         raise wrong(f"tensor_reduce of {data} over axis 0, the partitions; it reduces free axes: transpose it first")
     kept = [at for at in range(data.ndim) if at not in axes]
