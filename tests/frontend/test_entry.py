@@ -69,6 +69,16 @@ def test_several_entries_are_refused() -> None:
     np.testing.assert_array_equal(machine["decode"](tvm.runtime.tensor(X)).numpy(), np.maximum(2 * X, 0))
 
 
+def test_functions_that_call_themselves_are_refused() -> None:
+    mod = nested("square", "main")
+    square, builder = mod.get_global_var("square"), relax.BlockBuilder(mod)
+    x = relax.Var("x", relax.TensorType((4, 6), "float32"))
+    again = relax.Function([x], relax.SeqExpr([], relax.Call(square, [x])), x.ty)
+    builder.update_func(square, again)
+    with pytest.raises(ModelError, match=r"function 'square' of the module calls itself \(main -> square -> square\)"):
+        tvm.compile(builder.get(), target="neuron")
+
+
 def test_a_module_without_functions_is_refused() -> None:
     with pytest.raises(ModelError, match="no function of Relax that can be called from outside"):
         normalize(tvm.IRModule())

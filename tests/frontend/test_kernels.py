@@ -81,3 +81,31 @@ def test_equal_kernels_of_other_attributes_are_kept_apart() -> None:
         executable = tvm.compile(LOWERINGS["legalised"](builder.get()), target="neuron")
         e = np.exp(data - data.max(axis, keepdims=True))
         np.testing.assert_allclose(run(executable, data), e / e.sum(axis, keepdims=True), rtol=1e-4)
+
+
+BY_HAND = """
+@I.ir_module
+class Module:
+    @T.prim_func(s_tir=True)
+    def sums(x: T.Buffer((4, 8), "float32"), twice: T.Buffer((4, 8), "float32"), total: T.Buffer((4, 8), "float32")):
+        for i in range(4):
+            for j in range(8):
+                twice[i, j] = x[i, j] * T.float32(2)
+                if j == 0:
+                    total[i, j] = x[i, j]
+                else:
+                    total[i, j] = total[i, j - 1] + x[i, j]
+
+    @R.function
+    def main(x: R.Tensor((4, 8), "float32")):
+        cls = Module
+        both = R.call_tir(cls.sums, (x,), out_ty=[R.Tensor((4, 8), "float32"), R.Tensor((4, 8), "float32")])
+        return R.add(both[0], both[1])
+"""
+
+
+def test_kernels_by_hand_have_several_results_and_need_no_blocks() -> None:
+    data = RNG.standard_normal((4, 8)).astype(np.float32)
+    executable = tvm.compile(tvm.script.from_source(BY_HAND), target="neuron")
+    wanted = 2 * data + np.cumsum(data, axis=1, dtype=np.float64)
+    np.testing.assert_allclose(run(executable, data), wanted, rtol=1e-5, atol=1e-5)  # sums of eight in float32

@@ -103,6 +103,37 @@ def test_unknown_operators() -> None:
         from_onnx(model)
 
 
+@pytest.mark.parametrize(("inner", "way"), [("f", "f -> f"), ("g", "f -> g -> f")])
+def test_functions_that_call_themselves(inner: str, way: str) -> None:
+    domains = [helper.make_opsetid("own", 1), helper.make_opsetid("", 18)]
+    bodies = {"f": helper.make_node(inner, ["a"], ["b"], domain="own"), "g": helper.make_node("f", ["a"], ["b"])}
+    bodies["g"].domain = "own"
+    model = relu([1])
+    model.graph.node[0].CopyFrom(helper.make_node("f", ["x"], ["y"], domain="own"))
+    model.opset_import.append(domains[0])
+    model.functions.extend(helper.make_function("own", f, ["a"], ["b"], [node], domains) for f, node in bodies.items())
+    with pytest.raises(ModelError, match=f"function 'f' calls itself \\({way}\\)"):
+        from_onnx(model)
+
+
+@pytest.mark.parametrize("k", [-1, 4])
+def test_more_of_the_largest_than_there_are(k: int) -> None:
+    node = helper.make_node("TopK", ["x", "k"], ["y", "i"], name="most", axis=-1)
+    model = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", 1, [2, 3])], [], [])
+    model.initializer.append(onnx.numpy_helper.from_array(np.array([k]), "k"))
+    model.output.extend([helper.make_tensor_value_info("y", 1, None), helper.make_tensor_value_info("i", 7, None)])
+    with pytest.raises(ModelError, match=rf"'most' \(TopK\) can't be imported: its k is {k}; axis 1 has 3 elements"):
+        from_onnx(helper.make_model(model, opset_imports=[helper.make_opsetid("", 18)], ir_version=10))
+
+
+def test_an_expansion_to_nothing_of_another_shape() -> None:
+    model = make_model([RELU], {"x": [2, 3]}, ["y"], {"s": np.array([0, 3])})
+    model.graph.node[0].op_type = "Expand"
+    model.graph.node[0].input.append("s")
+    with pytest.raises(ModelError, match=r"shape \[2, 3\] can't be expanded to \[0, 3\]"):
+        from_onnx(model)
+
+
 def test_a_node_that_cannot_be_converted_is_named_and_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     concat = helper.make_node("Concat", ["x", "w"], ["y"], name="join", axis=0)
     model = make_model([RELU], {"x": [2, 3]}, ["y"])

@@ -278,11 +278,35 @@ def test_transposed_convolutions_to_a_shape(auto_pad: str, output_shape: list[in
     np.testing.assert_allclose(actual, expected, atol=2e-2 * np.abs(expected).max())  # products of bf16
 
 
-@pytest.mark.parametrize("dtype", ["uint16", "uint32", "uint64"])
-@pytest.mark.parametrize("largest", [0, 1])
-def test_unsigned_numbers_are_ranked(dtype: str, largest: int) -> None:
-    x = np.random.default_rng(12).integers(0, np.iinfo(dtype).max, (3, 20), dtype, endpoint=True)
-    check(helper.make_node("TopK", ["x", "k"], ["y", "i"], largest=largest), {"x": x}, {"k": np.int64([4])})
+@pytest.mark.parametrize("opset", [7, 10, 11])
+@pytest.mark.parametrize("k", [0, 1, 3])
+def test_the_largest_of_every_operator_set(opset: int, k: int) -> None:
+    """Their number is an attribute before operator set 10."""
+    x, given = np.random.default_rng(12).standard_normal((3, 5), np.float32), {} if opset < 10 else {"k": np.int64([k])}
+    node = helper.make_node("TopK", ["x", *given], ["y", "i"], **({} if given else {"k": k}))
+    values, places = compiled(made(node, {"x": x}, given, 2, opset), {"x": x}, 2)
+    np.testing.assert_array_equal(places, np.argsort(-x, axis=1)[:, :k])
+    np.testing.assert_array_equal(values, -np.sort(-x, axis=1)[:, :k])
+
+
+def test_an_expansion_to_nothing() -> None:
+    x = np.random.default_rng(1).standard_normal((1, 3), np.float32)
+    check(helper.make_node("Expand", ["x", "s"], ["y"]), {"x": x}, {"s": np.array([2, 0, 3])})
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("sizes", [[0, 4], [1, 0, 0, 3, 0]])
+def test_parts_without_elements(sizes: list[int], dtype: str) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 4)).astype(dtype)
+    node = helper.make_node("Split", ["x", "sizes"], [f"y{at}" for at in range(len(sizes))], axis=1)
+    check(node, {"x": x}, {"sizes": np.array(sizes)})
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_divided_by_a_single_zero(zero: float, dtype: str) -> None:
+    x = np.array([-np.inf, -2, -0.0, 0, 3e38, np.inf, np.nan], dtype)
+    check(helper.make_node("Div", ["x", "zero"], ["y"]), {"x": x}, {"zero": np.array(zero, dtype)})
 
 
 @pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])

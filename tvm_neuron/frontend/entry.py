@@ -37,9 +37,10 @@ def with_main(mod: tvm.IRModule) -> tvm.IRModule:
     """The module with its entry as `main`, and in it the functions that it calls.
 
     Raises:
-        ModelError: the module has no entry, or several.
+        ModelError: the module has no entry, or several, or a function of it calls itself.
     """
     name = entry_name(mod)
+    _check_ends(mod, name, (), set())
     others = {var: func for var, func in mod.functions_items() if var.name_hint != name}
     inner = {var: func for var, func in others.items() if isinstance(func, relax.Function) and not _is_part(func)}
     entry = mod[name]
@@ -78,6 +79,19 @@ def _is_public(name: str, func: relax.Function) -> bool:
 def _is_part(func: relax.Function) -> bool:
     """Whether a pass of TVM's made the function of some calls of another."""
     return any(key in (func.attrs or {}) for key in ("Primitive", "Composite", "Codegen"))
+
+
+def _check_ends(mod: tvm.IRModule, name: str, callers: tuple[str, ...], ended: set[str]) -> None:
+    """Raises ModelError where calls come back to one of the functions that have not ended, `callers`."""
+    if name in callers:
+        raise ModelError(
+            f"function '{name}' of the module calls itself ({' -> '.join((*callers, name))}): a library has no "
+            "recursion; write out as many calls as are needed"
+        )
+    func = mod[name]
+    for inner in sorted(_called_by(func) - ended) if isinstance(func, relax.Function) else ():
+        _check_ends(mod, inner, (*callers, name), ended)
+    ended.add(name)
 
 
 def _called_by(func: relax.Function) -> set[str]:

@@ -7,7 +7,7 @@ operator means finds it as it finds that of `relax.nn.conv2d`, and where it runs
 from hashlib import sha256
 
 import tvm
-from tvm import relax, tirx
+from tvm import relax, s_tir, tirx
 
 from tvm_neuron.frontend.decompose.shapes import static_shape
 from tvm_neuron.frontend.origin import OPERATORS_ATTR, Origin, bindings_of, origin_of, rewrite_bindings, with_origin
@@ -42,6 +42,16 @@ def kernels_as_operators(mod: tvm.IRModule, func: relax.Function) -> relax.Funct
     return rewrite_bindings(func, rewrite)
 
 
+def with_root_blocks(mod: tvm.IRModule) -> tvm.IRModule:
+    """The module with a block around the loops of every kernel that was written without one: TVM's passes expect it."""
+    result = mod.clone()
+    for var, kernel in mod.functions_items():
+        if isinstance(kernel, tirx.PrimFunc) and not isinstance(kernel.body, s_tir.SBlockRealize):
+            root = s_tir.SBlock([], [], [], "root", kernel.body)
+            result.update_func(var, kernel.with_body(s_tir.SBlockRealize([], True, root)))
+    return result
+
+
 def attributes(call: relax.Call) -> str:
     """The attributes of a call as text, the same for equal ones; TVM prints no kernel that is one."""
     return str(call.attrs[_DIGEST]) if call.op == tvm.ir.Op.get(KERNEL) else str(call.attrs)
@@ -62,7 +72,9 @@ def _is_static(type_: relax.Type) -> bool:
 
 def _lowered(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
     kernel = builder.add_func(call.attrs[_FUNCTION], call.attrs[_NAME])
-    return relax.call_tir(kernel, relax.Tuple(call.args), list(call.ty_args))
+    (result,) = call.ty_args
+    types = list(result.fields) if isinstance(result, relax.TupleType) else [result]
+    return relax.call_tir(kernel, relax.Tuple(call.args), types)
 
 
 def _register() -> None:

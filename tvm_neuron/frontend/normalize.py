@@ -13,7 +13,7 @@ from tvm import relax
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.decompose import decompose
 from tvm_neuron.frontend.entry import MAIN, with_main
-from tvm_neuron.frontend.kernels import kernels_as_operators
+from tvm_neuron.frontend.kernels import kernels_as_operators, with_root_blocks
 from tvm_neuron.frontend.match_cast import unnest_match_casts
 from tvm_neuron.frontend.origin import OPERATORS_ATTR, bindings_of, origin_of, retag, rewrite_bindings, tag_natively
 
@@ -28,7 +28,7 @@ def normalize(mod: tvm.IRModule, params: Params | None = None) -> tvm.IRModule:
     Raises ModelError when a name in `params` is no input, or its shape or dtype differs from the input's, or the module
     has no entry, or several.
     """
-    mod = with_main(mod)
+    mod = with_root_blocks(with_main(mod))
     mod = _on_functions(mod, unnest_match_casts)
     mod = _on_functions(mod, lambda func: kernels_as_operators(mod, func))
     mod = _on_functions(mod, _ensure_origins)

@@ -65,27 +65,44 @@ def share_constants(expr: Expr) -> Expr:
 
 
 def as_scaled(expr: Expr, channel: Axis) -> Scaled:
-    """The expression as a scaled and shifted inner one."""
-    if isinstance(expr, Apply) and expr.op in ("add", "subtract", "multiply", "divide"):
-        left, right = expr.args
-        a, b = channel_constant(left, channel), channel_constant(right, channel)
-        if b is not None and a is None:
-            x = as_scaled(left, channel)
-            if expr.op == "add":
-                return Scaled(x.inner, x.scale, x.shift + b)
-            if expr.op == "subtract":
-                return Scaled(x.inner, x.scale, x.shift - b)
-            if expr.op == "multiply":
-                return Scaled(x.inner, x.scale * b, x.shift * b)
-            return Scaled(x.inner, x.scale / b, x.shift / b)
-        if a is not None and b is None and expr.op != "divide":
-            x = as_scaled(right, channel)
-            if expr.op == "add":
-                return Scaled(x.inner, x.scale, x.shift + a)
-            if expr.op == "subtract":
-                return Scaled(x.inner, -x.scale, a - x.shift)
-            return Scaled(x.inner, x.scale * a, x.shift * a)
+    """The expression as a scaled and shifted inner one, by constants that float32 holds: one step may overflow, or lose
+    all digits, where two do not, and then stays a step of its own.
+    """
+    with np.errstate(all="ignore"):
+        found = _gathered(expr, channel)
+    if found is not None and _is_held(found.scale) and _is_held(found.shift):
+        return found
     return Scaled(expr, np.ones(()), np.zeros(()))
+
+
+def _gathered(expr: Expr, channel: Axis) -> Scaled | None:
+    if not isinstance(expr, Apply) or expr.op not in ("add", "subtract", "multiply", "divide"):
+        return None
+    left, right = expr.args
+    a, b = channel_constant(left, channel), channel_constant(right, channel)
+    if b is not None and a is None:
+        x = as_scaled(left, channel)
+        if expr.op == "add":
+            return Scaled(x.inner, x.scale, x.shift + b)
+        if expr.op == "subtract":
+            return Scaled(x.inner, x.scale, x.shift - b)
+        if expr.op == "multiply":
+            return Scaled(x.inner, x.scale * b, x.shift * b)
+        return Scaled(x.inner, x.scale / b, x.shift / b)
+    if a is not None and b is None and expr.op != "divide":
+        x = as_scaled(right, channel)
+        if expr.op == "add":
+            return Scaled(x.inner, x.scale, x.shift + a)
+        if expr.op == "subtract":
+            return Scaled(x.inner, -x.scale, a - x.shift)
+        return Scaled(x.inner, x.scale * a, x.shift * a)
+    return None
+
+
+def _is_held(value: Array) -> bool:
+    """Whether all numbers are 0 or within the range in which float32 has all its digits."""
+    limits, size = np.finfo(np.float32), np.abs(value)
+    return bool(np.all((size == 0) | ((size >= limits.smallest_normal) & (size <= limits.max))))
 
 
 def channel_constant(expr: Expr, channel: Axis) -> Array | None:
@@ -131,6 +148,8 @@ def fold_scale(kernel: Kernel) -> Kernel:
     if len(scale) != 1 or _count_root(expr) != 1:
         return replace(kernel, expr=expr)
     weights = kernel.root.weights * scale[0].astype(np.float32)
+    if np.isinf(weights).any():
+        return replace(kernel, expr=expr)
     return replace(kernel, expr=changed, root=replace(kernel.root, weights=weights))
 
 
@@ -157,15 +176,21 @@ def fold_positions(expr: Expr, kernel: Kernel) -> Expr:
     if _is_known(expr):
         if channel_constant(expr, kernel.channel) is not None:
             return expr
-        axes = tuple(axis for axis in (kernel.channel, *kernel.free) if axis in set(axes_of(expr)))
+        axes = _axes(expr, kernel)
         value = np.ascontiguousarray(np.broadcast_to(evaluate(expr, axes), [axis.extent for axis in axes]))
         if np.all(value == value.flat[0]):
             return Num(float(value.flat[0]))
         constant = Tensor("positions", value.shape, "float32", value=value.astype(np.float32))
         return Load(constant, tuple(Index(axis) for axis in axes))
     if isinstance(expr, Apply) and expr.op == "divide" and _is_known(expr.args[1]):
-        inverse = Apply("divide", (Num(1.0), expr.args[1]))  # engines multiply faster than they divide
-        return Apply("multiply", (fold_positions(expr.args[0], kernel), fold_positions(inverse, kernel)))
+        inverse = Apply("divide", (Num(1.0), expr.args[1]))
+        if _is_held(evaluate(inverse, _axes(inverse, kernel))):  # engines multiply faster than they divide
+            return Apply("multiply", (fold_positions(expr.args[0], kernel), fold_positions(inverse, kernel)))
     if isinstance(expr, Apply):
         return Apply(expr.op, tuple(fold_positions(arg, kernel) for arg in expr.args))
     return expr
+
+
+def _axes(expr: Expr, kernel: Kernel) -> tuple[Axis, ...]:
+    """The axes of the kernel along which the expression changes."""
+    return tuple(axis for axis in (kernel.channel, *kernel.free) if axis in set(axes_of(expr)))

@@ -1,5 +1,7 @@
 """simplified: the arithmetic of a kernel in as few instructions as the engines need for it."""
 
+import numpy as np
+
 from tvm_neuron.codegen.kernels.affine import fold_scale
 from tvm_neuron.codegen.kernels.exact_constants import keep_bits
 from tvm_neuron.codegen.kernels.functions import use_functions
@@ -13,4 +15,7 @@ def simplified(kernel: Kernel) -> Kernel:
 
     Integers come first, before arithmetic on them is changed; then scales, ACT's functions, and what is none of them.
     """
-    return kernel if kernel.by_dma else simplify_truths(use_maxima(use_functions(fold_scale(keep_bits(kernel)))))
+    if kernel.by_dma:
+        return kernel
+    with np.errstate(all="ignore"):  # what has no finite value has the one of IEEE 754, as at run time
+        return simplify_truths(use_maxima(use_functions(fold_scale(keep_bits(kernel)))))

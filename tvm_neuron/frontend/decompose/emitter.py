@@ -15,12 +15,14 @@ class Emitter:
     replaced: relax.VarBinding
     bindings: list[relax.Binding] = field(default_factory=list)
 
-    def emit(self, value: relax.Call) -> relax.Var:
-        """Bind `value`, under the origin of the replaced call."""
+    def emit(self, value: relax.Expr) -> relax.Var:
+        """Bind `value`; a call has the origin of the replaced one."""
         value = relax.BlockBuilder().normalize(value)
         origin = origin_of(self.replaced.value)
         var = type(self.replaced.var)(f"{self.replaced.var.name}_{len(self.bindings)}", value.ty)
-        self.bindings.append(relax.VarBinding(var, with_origin(value, origin) if origin else value))
+        if origin is not None and isinstance(value, relax.Call):
+            value = with_origin(value, origin)
+        self.bindings.append(relax.VarBinding(var, value))
         return var
 
 

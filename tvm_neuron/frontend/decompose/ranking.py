@@ -5,6 +5,7 @@ Equal elements come in the order of their positions.
 
 from math import prod
 
+import numpy as np
 from tvm import relax
 
 from tvm_neuron.frontend.decompose.emitter import Emitter, Expansion
@@ -14,6 +15,9 @@ from tvm_neuron.frontend.decompose.shapes import KEPT_ELEMS, is_float, static_sh
 MAX_ROUNDS = 16
 """A round takes about ten instructions over the whole tensor."""
 _LARGEST = 3.0e38
+_SORTED = ("float16", "float32", "float64", "int32", "int64")
+"""The dtypes that TVM's sorting has; it takes bfloat16 too, and puts it in no order."""
+_TOP = 1 << 63
 
 
 def is_ranked_in_rounds(data: relax.Expr, rounds: int) -> bool:
@@ -69,21 +73,63 @@ def _bound(other: relax.Var, block: Emitter) -> relax.Var:
 def _topk(call: relax.Call, block: Emitter) -> relax.Expr | None:
     data, rounds = call.args[0], int(call.attrs.k)
     if rounds < 1 or not is_ranked_in_rounds(data, rounds):
-        return None
+        return None if str(data.ty.dtype) in _SORTED else _topk_as_wider(call, block)
     axis = int(call.attrs.axis) % len(data.ty.shape)
     values, positions = _rank(data, axis, rounds, bool(call.attrs.largest), block)
     indices = block.emit(relax.op.astype(positions, call.attrs.dtype))
     return {"both": relax.Tuple([values, indices]), "values": values, "indices": indices}[call.attrs.ret_type]
 
 
+def _topk_as_wider(call: relax.Call, block: Emitter) -> relax.Expr:
+    data, attrs = call.args[0], call.attrs
+    wider = _wider(data, block)
+    found = block.emit(relax.op.topk(wider, attrs.k, attrs.axis, attrs.ret_type, attrs.largest, attrs.dtype))
+    if attrs.ret_type == "indices":
+        return found
+    if attrs.ret_type == "values":
+        return _narrowed(found, data, block)
+    values, indices = (block.emit(relax.TupleGetItem(found, at)) for at in range(2))
+    return relax.Tuple([_narrowed(values, data, block), indices])
+
+
 def _sort(call: relax.Call, block: Emitter) -> relax.Expr | None:
+    data, attrs = call.args[0], call.attrs
     ranked = _rank_all(call, block)
-    return None if ranked is None else ranked[0]
+    if ranked is not None:
+        return ranked[0]
+    if str(data.ty.dtype) in _SORTED:
+        return None
+    return _narrowed(block.emit(relax.op.sort(_wider(data, block), attrs.axis, attrs.descending)), data, block)
 
 
 def _argsort(call: relax.Call, block: Emitter) -> relax.Expr | None:
+    data, attrs = call.args[0], call.attrs
     ranked = _rank_all(call, block)
-    return None if ranked is None else block.emit(relax.op.astype(ranked[1], call.attrs.dtype))
+    if ranked is not None:
+        return block.emit(relax.op.astype(ranked[1], attrs.dtype))
+    if str(data.ty.dtype) in _SORTED:
+        return None
+    return block.emit(relax.op.argsort(_wider(data, block), attrs.axis, attrs.descending, attrs.dtype))
+
+
+def _wider(data: relax.Expr, block: Emitter) -> relax.Var:
+    """The data in the same order in a dtype that TVM sorts; of unsigned 64 bits the first one is turned."""
+    dtype = str(data.ty.dtype)
+    if "float" in dtype:
+        return block.emit(relax.op.astype(data, "float32"))
+    turned = _turned(data, block) if dtype == "uint64" else data
+    return block.emit(relax.op.astype(turned, "int64"))
+
+
+def _narrowed(found: relax.Expr, data: relax.Expr, block: Emitter) -> relax.Var:
+    """The inverse of `_wider`."""
+    dtype = str(data.ty.dtype)
+    narrow = block.emit(relax.op.astype(found, dtype))
+    return _turned(narrow, block) if dtype == "uint64" else narrow
+
+
+def _turned(data: relax.Expr, block: Emitter) -> relax.Var:
+    return block.emit(relax.op.bitwise_xor(data, relax.const(np.array(_TOP, np.uint64), "uint64")))
 
 
 def _rank_all(call: relax.Call, block: Emitter) -> tuple[relax.Var, relax.Var] | None:

@@ -1,8 +1,15 @@
-"""Operators that Relax has and TVM's legalisation doesn't know, as those that it knows: pixel_shuffle, ewise_fma."""
+"""Operators that Relax has and TVM's legalisation doesn't know, as those that it knows: pixel_shuffle, ewise_fma,
+splits of which a part is empty, divisions by the number 0.
+"""
 
+import math
+from itertools import pairwise
+
+import tvm
 from tvm import relax
 
 from tvm_neuron.frontend.decompose.emitter import Emitter, Expansion
+from tvm_neuron.frontend.decompose.shapes import static_shape
 
 
 def _pixel_shuffle(call: relax.Call, block: Emitter) -> relax.Var:
@@ -21,7 +28,38 @@ def _fused_multiply_add(call: relax.Call, block: Emitter) -> relax.Var:
     return block.emit(relax.op.add(block.emit(relax.op.multiply(left, right)), addend))
 
 
+def _split(call: relax.Call, block: Emitter) -> relax.Expr | None:
+    data, indices = call.args[0], call.attrs.indices_or_sections
+    shape = static_shape(data)
+    if shape is None or isinstance(indices, int):
+        return None
+    axis = int(call.attrs.axis) % len(shape)
+    ends = [0, *(min(int(index), shape[axis]) for index in indices), shape[axis]]
+    if all(begin < end for begin, end in pairwise(ends)) or ends != sorted(ends):
+        return None
+    parts = []
+    for begin, end in pairwise(ends):
+        sizes = (*shape[:axis], end - begin, *shape[axis + 1 :])
+        part = relax.op.strided_slice(data, [axis], [begin], [end])
+        parts.append(block.emit(part if 0 not in sizes else relax.op.zeros(sizes, data.ty.dtype)))
+    return relax.Tuple(parts)
+
+
+def _divide(call: relax.Call, block: Emitter) -> relax.Var | None:
+    """By 0 as times infinity of its sign, which is the same of every float."""
+    divisor = call.args[1]
+    if not isinstance(divisor, tvm.ir.GenericConst) or "float" not in str(divisor.ty.dtype) or divisor.ty.ndim:
+        return None
+    number = float(divisor.value.numpy())
+    if number:
+        return None
+    infinity = relax.const(math.copysign(math.inf, number), divisor.ty.dtype)
+    return block.emit(relax.op.multiply(call.args[0], infinity))
+
+
 EXPANSIONS: dict[str, Expansion] = {
+    "relax.divide": _divide,
     "relax.nn.pixel_shuffle": _pixel_shuffle,
     "relax.ewise_fma": _fused_multiply_add,
+    "relax.split": _split,
 }

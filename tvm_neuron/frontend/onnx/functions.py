@@ -4,12 +4,37 @@ from collections.abc import Mapping, Sequence
 
 import onnx
 
+from tvm_neuron.errors import ModelError
+from tvm_neuron.frontend.onnx.messages import messages
+
+Names = tuple[tuple[str, str], ...]
 Functions = Mapping[tuple[str, str], onnx.FunctionProto]
 
 
 def model_functions(model: onnx.ModelProto) -> Functions:
-    """The functions that the model brings along, by domain and name."""
-    return {(function.domain, function.name): function for function in model.functions}
+    """The functions that the model brings along, by domain and name.
+
+    Raises:
+        ModelError: one calls itself, directly or through others.
+    """
+    found = {(function.domain, function.name): function for function in model.functions}
+    ended = set[tuple[str, str]]()
+    for name in found:
+        _check_ends(found, name, (), ended)
+    return found
+
+
+def _check_ends(functions: Functions, name: tuple[str, str], callers: Names, ended: set[tuple[str, str]]) -> None:
+    """`callers` are the functions that have not ended, `ended` those that are known to."""
+    if name in callers:
+        way = " -> ".join(inner for _, inner in (*callers[callers.index(name) :], name))
+        raise ModelError(f"the model's function '{name[1]}' calls itself ({way}), which ONNX has no meaning for")
+    if name in ended:
+        return
+    called = {(part.domain, part.op_type) for part in messages(functions[name]) if isinstance(part, onnx.NodeProto)}
+    for inner in sorted(called & functions.keys()):
+        _check_ends(functions, inner, (*callers, name), ended)
+    ended.add(name)
 
 
 def schema_of(node: onnx.NodeProto, opset: int) -> onnx.defs.OpSchema | None:

@@ -76,21 +76,18 @@ def _first_of_all(node: Node) -> relax.Expr:
 
 
 def _top_k(node: Node) -> relax.Expr | None:
-    """The k largest or smallest of unsigned numbers, ranked as signed ones of the same order."""
-    dtype, count = node.dtype(), node.constant(1)
-    if count is None:
+    """The k largest or smallest, k an attribute before operator set 10; where it is 0 there are none, not all."""
+    given = node.constant(1) if "k" not in node.attrs else np.array(node.attrs["k"])
+    if given is None:
         return _first_of_all(node)
-    if dtype not in ("uint16", "uint32", "uint64"):
-        return None
-    x = node.inputs[0]
-    top = relax.const(np.array(1 << 63, np.uint64), "uint64")
-    x = node.emit(relax.op.bitwise_xor(x, top)) if dtype == "uint64" else x
-    signed = node.emit(relax.op.astype(x, "int64"))
-    axis, is_largest = node.attrs.get("axis", -1) % len(node.shape()), bool(node.attrs.get("largest", 1))
-    found = node.bb.emit(relax.op.topk(signed, int(count.reshape(())), axis, "both", is_largest, "int64"))
-    values = node.emit(relax.op.astype(node.emit(relax.TupleGetItem(found, 0)), dtype))
-    values = node.emit(relax.op.bitwise_xor(values, top)) if dtype == "uint64" else values
-    return relax.Tuple([values, node.emit(relax.TupleGetItem(found, 1))])
+    x, count = node.inputs[0], int(given.reshape(()))
+    axis, shape = node.attrs.get("axis", -1) % x.ty.ndim, list(x.ty.shape)
+    if isinstance(shape[axis], tvm.tirx.IntImm) and not 0 <= count <= int(shape[axis]):
+        raise ModelError(f"its k is {count}; axis {axis} has {int(shape[axis])} elements")
+    if not count:
+        shape[axis] = 0
+        return relax.Tuple([node.bb.emit(relax.op.zeros(shape, dtype)) for dtype in (node.dtype(), "int64")])
+    return relax.op.topk(x, count, axis, "both", bool(node.attrs.get("largest", 1)), "int64")
 
 
 def _extreme_of_bool(node: Node, reduce: Any) -> relax.Expr | None:
@@ -192,6 +189,17 @@ def _empty_slice(node: Node) -> relax.Expr | None:
     return relax.op.zeros(shape, node.dtype()) if 0 in shape else None
 
 
+def _empty_expansion(node: Node) -> relax.Expr | None:
+    """To no elements, which TVM's converter refuses."""
+    target = node.constant(1)
+    if target is None or not node.is_static() or 0 not in target:
+        return None
+    try:
+        return relax.op.zeros(np.broadcast_shapes(node.shape(), tuple(target.tolist())), node.dtype())
+    except ValueError:
+        raise ModelError(f"shape {list(node.shape())} can't be expanded to {target.tolist()}") from None
+
+
 def _unsqueeze(node: Node) -> relax.Expr | None:
     """A single axis that comes as a number, as a list of one."""
     axes = node.constant(1)
@@ -218,6 +226,7 @@ CONVERTERS: dict[str, Converter] = {
     "Concat": _concat,
     "Conv": _convolution,
     "ConvTranspose": _conv_transpose,
+    "Expand": _empty_expansion,
     "Flatten": _flatten,
     "GridSample": _grid_sample,
     "MaxUnpool": _max_unpool,
