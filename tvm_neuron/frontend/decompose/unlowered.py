@@ -31,7 +31,7 @@ def _fused_multiply_add(call: relax.Call, block: Emitter) -> relax.Var:
 def _split(call: relax.Call, block: Emitter) -> relax.Expr | None:
     data, indices = call.args[0], call.attrs.indices_or_sections
     shape = static_shape(data)
-    if shape is None or isinstance(indices, int):
+    if shape is None or isinstance(indices, int | tvm.tirx.IntImm):
         return None
     axis = int(call.attrs.axis) % len(shape)
     ends = [0, *(min(int(index), shape[axis]) for index in indices), shape[axis]]
