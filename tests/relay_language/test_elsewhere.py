@@ -17,7 +17,10 @@ from tvm_neuron.relay.elsewhere import PLACES
         (lambda: relay.transform.gradient, r"'relay\.transform\.gradient' is not here; instead: there is no training"),
         (lambda: relay.nn.bitpack, r"'relay\.nn\.bitpack' is not here; instead: no engine has numbers of single bits"),
         (lambda: relay.nonsense, r"'relay\.nonsense' is not here; docs/relay\.md lists what is"),
-        (lambda: relay.argwhere, r"'relay\.argwhere' is not here; instead: its size depends on the data"),
+        (
+            lambda: relay.sparse_fill_empty_rows,
+            r"'relay\.sparse_fill_empty_rows' is not here; instead: its size depends on the data",
+        ),
         (lambda: relay.expr.RefCreate, r"'relay\.expr\.RefCreate' is not here; instead: there are no references"),
         (lambda: relay.frontend.common, r"'relay\.frontend\.common' is not here; instead: use relay\.transform"),
         (lambda: relay.op.contrib.cutlass, r"'relay\.op\.contrib\.cutlass' is not here; instead: the code generator"),

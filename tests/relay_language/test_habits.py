@@ -151,3 +151,27 @@ def test_equality_is_of_what_was_written() -> None:
     with pytest.raises(ValueError, match=r"caused by lhs at <root>\.body[^\0]*nn\.batch_norm[^\0]*nn\.relu"):
         tvm.ir.assert_structural_equal(typed, changed)
     assert not tvm.ir.structural_equal(relay.var("a", shape=(2,)), relay.var("a", shape=(2,)))  # two of them
+
+
+def test_one_input_of_the_vm_at_a_time(mod: tvm.IRModule) -> None:
+    machine = tvm.runtime.vm.VirtualMachine(relay.vm.compile(mod, "neuron"), tvm.cpu())
+    assert [machine.get_input_index(name) for name in ("x", "w", "v")] == [0, 1, -1]
+    machine.set_one_input("main", 1, W)
+    machine.set_one_input("main", "x", X)
+    assert _agrees(machine.run().numpy())
+    machine.set_one_input("main", x=X)
+    with pytest.raises(InputError, match="set_one_input takes the name or the position of one input, and its value"):
+        machine.set_one_input("main", X)
+    with pytest.raises(InputError, match="there is no input 2; the function takes x, w"):
+        machine.set_one_input("main", 2, X)
+
+
+def test_functions_of_executors_by_name(library: relay.ExecutorFactory) -> None:
+    executor = library["default"](tvm.cpu())
+    assert [executor[name]() for name in ("get_num_inputs", "get_num_outputs")] == [1, 1]
+    executor["set_input"]("x", tvm.nd.array(X))
+    executor["run"]()
+    assert executor["get_input"](executor["get_input_index"]("x")).numpy().tolist() == X.tolist()
+    assert _agrees(executor["get_output"](0).numpy())
+    with pytest.raises(AttributeError, match="an executor has no function 'walk', only set_input, run"):
+        executor["walk"]

@@ -88,3 +88,16 @@ def test_names_of_parts_have_all_that_matched() -> None:
 
 def _name(call: relay.Call) -> str:
     return str(call.op.attrs["PartitionedFromPattern"])
+
+
+def test_predicates_of_later_patterns_know_types() -> None:
+    x = relay.var("x", shape=(2, 2))
+    table = [
+        ("c.add_relu", is_op("nn.relu")(wildcard() + wildcard())),
+        ("c.tanh", is_op("tanh")(wildcard()), lambda call: call.args[0].checked_type.dtype == "float32"),
+    ]
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.tanh(relay.nn.relu(x + x))))
+    call = relay.transform.MergeComposite(table)(mod)["main"].body
+    assert call.op.attrs["Composite"] == "c.tanh"
+    assert call.op.params[0].checked_type == relay.TensorType((2, 2))
+    assert call.args[0].op.attrs["Composite"] == "c.add_relu"

@@ -64,7 +64,7 @@ PLACES: Mapping[str, Mapping[str, str]] = {
         "register_broadcast_schedule register_compute register_injective_schedule register_legalize register_pattern "
         "register_reduce_schedule register_schedule register_shape_func register_strategy strategy",
         _TRAINING: "register_gradient",
-        _SIZES: "argwhere unique sparse_fill_empty_rows",
+        _SIZES: "sparse_fill_empty_rows",
         "use numpy.fft before the model, or relay.op.stft": "dft",
         "floats and whole numbers have no bits in common on the core: use cast": "reinterpret",
         _DEVICES: "memory vm",

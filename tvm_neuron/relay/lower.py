@@ -196,7 +196,11 @@ class Lowering:
             raise ModelError(f"a call of {name or type(func).__name__}, which is no function of this module")
         if len(call.args) != len(func.params):
             raise ModelError(f"@{name} takes {len(func.params)} arguments, the call gives {len(call.args)}")
-        return self._inlined(func, [self._argument(*pair) for pair in zip(call.args, func.params, strict=True)], name)
+        args = [self._argument(*pair) for pair in zip(call.args, func.params, strict=True)]
+        if self._notes_types:
+            untyped = [pair for pair in zip(func.params, args, strict=True) if pair[0].type_annotation is None]
+            self.types |= {param: self._type(arg) for param, arg in untyped}
+        return self._inlined(func, args, name)
 
     def _argument(self, arg: Any, param: Var) -> Any:
         """An argument of a function; a variable without a type gets that of the parameter."""
@@ -284,6 +288,7 @@ class Lowering:
         if isinstance(value, list | tuple):
             return [self._emitted(part, origin) for part in value]
         value = self.bb.normalize(value)
+        _check_sizes(value.ty)
         if isinstance(value, relax.Call):
             value = with_origin(value, origin)
         return self.bb.emit(value) if isinstance(value, relax.Call | relax.TupleGetItem) else value
@@ -311,6 +316,8 @@ class Lowering:
 
     def _choice(self, expr: If) -> Any:
         """Both branches, and a selection between them: programs of the core have no branches."""
+        if self._is_untyped(expr.cond):
+            self._fill_in(expr.cond, TensorType((), "bool"))
         branches = [self._inlined(Function([], branch), [], "") for branch in (expr.true_branch, expr.false_branch)]
         return self._selected(self._operand(expr.cond), *branches)
 
@@ -321,6 +328,15 @@ class Lowering:
             types = " and ".join(str(self._type(value)) for value in (one, other))
             raise ModelError(f"the branches of an If give {types}: they must be the same")
         return self.bb.emit(relax.op.where(cond, one, other))
+
+
+def _check_sizes(ty: Any) -> None:
+    """Raises ModelError: a tensor has fewer than no elements along an axis, as of a window larger than its input."""
+    for part in ty.fields if isinstance(ty, relax.TupleType) else [ty]:
+        shape = part.shape if isinstance(part, relax.TensorType) and isinstance(part.shape, relax.ShapeExpr) else ()
+        sizes = [int(dim) if isinstance(dim, tvm.tirx.IntImm) else dim for dim in shape]
+        if any(isinstance(size, int) and size < 0 for size in sizes):
+            raise ModelError(f"its result would have the shape [{', '.join(map(str, sizes))}]")
 
 
 def _is_region(func: Function) -> bool:

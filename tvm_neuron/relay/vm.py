@@ -9,7 +9,7 @@ from tvm import relax
 from tvm.runtime.module import BenchmarkResult
 
 from tvm_neuron.errors import InputError
-from tvm_neuron.relay.build_module import TargetLike, build
+from tvm_neuron.relay.build_module import TargetLike, build, optimize
 from tvm_neuron.relay.compiled import Compiled, by_name, is_open
 from tvm_neuron.relay.factory import ExecutorFactory
 from tvm_neuron.relay.graph_executor import GraphModule
@@ -73,7 +73,7 @@ class VirtualMachine(tvm.runtime.vm.VirtualMachine):  # which looks up its const
         Raises InputError: the function is not `main`, or there are more values than inputs.
         """
         _check_name(func_name)
-        names = self._open.names if self._open else [spec.name for spec in self._module.module.inputs]
+        names = self._names()
         if len(args) > len(names):
             raise InputError(f"the function takes {', '.join(names) or 'no inputs'}; {len(args)} values were given")
         values = dict(zip(names, args, strict=False)) | kwargs
@@ -81,6 +81,27 @@ class VirtualMachine(tvm.runtime.vm.VirtualMachine):  # which looks up its const
             self._values |= values
         else:
             self._module.set_input(**values)
+
+    def set_one_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+        """Sets one input of a function, by its name or position and its value, or by keyword.
+
+        Raises InputError: it is more or less than one, or there is no such input.
+        """
+        if len(args) + 2 * len(kwargs) != 2:
+            raise InputError("set_one_input takes the name or the position of one input, and its value")
+        key, value = args or next(iter(kwargs.items()))
+        names = self._names()
+        if isinstance(key, int) and not 0 <= key < len(names):
+            raise InputError(f"there is no input {key}; the function takes {', '.join(names) or 'no inputs'}")
+        self.set_input(func_name, **{names[key] if isinstance(key, int) else key: value})
+
+    def get_input_index(self, input_name: str, func_name: str = "main") -> int:
+        """The position of an input, -1 if there is none of that name."""
+        _check_name(func_name)
+        return self._names().index(input_name) if input_name in self._names() else -1
+
+    def _names(self) -> list[str]:
+        return self._open.names if self._open else [spec.name for spec in self._module.module.inputs]
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Runs `main` on these inputs, or on those that are set: its result, a list if it is a tuple."""
@@ -146,6 +167,14 @@ class VMCompiler:
     def lower(self, mod: tvm.IRModule, target: TargetLike | None = "neuron", target_host: Any = None) -> None:
         """Compiles the module."""
         self._made = compile(mod, target, target_host, self._params)
+
+    def optimize(
+        self, mod: tvm.IRModule, target: TargetLike | None = "neuron", target_host: Any = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> tuple[tvm.IRModule, Mapping[str, Any]]:  # fmt: skip
+        """`relay.optimize`."""
+        del target_host
+        return optimize(mod, target, params)
 
     def codegen(self) -> None:
         """Nothing: `lower` has done it."""

@@ -89,6 +89,24 @@ class Executor:
         with self._turns.running(given), counting() as self.moved:
             self._results = self._run(given)
 
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        """A function by the name that it had in TVM's own executors: `executor["run"]()`.
+
+        Raises AttributeError: there is none of that name.
+        """
+        functions: dict[str, Callable[..., Any]] = {
+            "set_input": self.set_input,
+            "run": self.run,
+            "get_input": self.get_input,
+            "get_output": self.get_output,
+            "get_input_index": self.get_input_index,
+            "get_num_inputs": lambda: len(self.inputs),
+            "get_num_outputs": lambda: len(self.outputs),
+        }
+        if name not in functions:
+            raise AttributeError(f"an executor has no function '{name}', only {', '.join(functions)}")
+        return functions[name]
+
     def time_evaluator(
         self, func_name: str, device: Any = None, number: int = 10, repeat: int = 1, min_repeat_ms: float = 0,
         **others: Any,

@@ -11,8 +11,11 @@ from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
 
 from tvm_neuron.errors import ModelError
 
-_PRINTED = re.compile(r"T\.int64\((-?\d+)\)|R\.shape\((\[[^]]*\])\)|^In ir\.Op\(.*support_level=\d+\), ")
-"""Numbers and shapes as TVM writes them in programs, and the whole of an operator before what is wrong with it."""
+_PRINTED = re.compile(
+    r"T\.int64\((-?\d+)\)|R\.shape\((\[[^]]*\])\)|T\.((?:int|uint|float|bool)\d*)\b"
+    r"|^(?:In )?ir\.Op\(.*support_level=\d+\),? |^Check failed: .* is false: |# Metadata omitted\..*?to show it\. "
+)
+"""Numbers, shapes and dtypes as TVM writes them in programs, and what stands before the sentence."""
 
 
 def by_tvm(
@@ -49,4 +52,4 @@ def refusal(error: Exception) -> ModelError:
 def told(error: Exception) -> str:
     """The sentence in what TVM raised."""
     reason = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
-    return _PRINTED.sub(r"\1\2", reason.strip())
+    return _PRINTED.sub(r"\1\2\3", reason.strip())

@@ -10,6 +10,7 @@ from tvm_neuron.relay.op import (
     annotation,
     boxes,
     convolution,
+    counted,
     create,
     dense,
     elementwise,
@@ -33,7 +34,7 @@ __all__ = ["FAMILIES", "OPERATORS", "Op", "annotation", "get", "image", "namespa
 
 FAMILIES = (
     elementwise, reduce, shape, indexing, create, sorting, dense, sparse, convolution, pooling, norm, layers, resizing,
-    boxes, sampling, signal, segments, annotation, qnn,
+    boxes, sampling, signal, segments, counted, annotation, qnn,
 )  # fmt: skip
 """The files, in the order of the manual."""
 

@@ -26,6 +26,11 @@ def pads(padding: Sizes, count: int) -> list[int]:
     return numbers * 2 if len(numbers) == count else numbers
 
 
+def _cast(dtype: str, *tensors: Any) -> list[Any]:
+    """In the dtype of the result, as Relay's kernels read them; its type relation let weights have another."""
+    return [each if str(each.ty.dtype) == dtype else R.astype(each, dtype) for each in tensors]
+
+
 def _weight(count: int, is_transpose: bool) -> Any:
     """Fills in the type of a weight from the channels and the kernel's size."""
 
@@ -57,8 +62,7 @@ def convolve(
     inputs = int(given.ty.shape[1])
     if int(weights.ty.shape[1]) * groups != inputs:  # depthwise, its multiplier a dimension of its own
         weights = R.reshape(weights, [-1, inputs // groups, *list(weights.ty.shape)[2:]])
-    if out_dtype and out_dtype != str(data.ty.dtype):
-        given, weights = R.astype(given, out_dtype), R.astype(weights, out_dtype)
+    given, weights = _cast(out_dtype or str(data.ty.dtype), given, weights)
     result = _CONV[count](
         given, weights, listed(strides, count), pads(padding, count), listed(dilation, count), groups, plain, kernel
     )
@@ -72,8 +76,7 @@ def transposed(
     """The body of the transpose of one."""
     plain, kernel = f"NC{_SPATIAL[count]}", f"IO{_SPATIAL[count]}"
     given, weights = relayout(data, data_layout, plain), relayout(weight, kernel_layout, kernel)
-    if out_dtype and out_dtype != str(data.ty.dtype):
-        given, weights = R.astype(given, out_dtype), R.astype(weights, out_dtype)
+    given, weights = _cast(out_dtype or str(data.ty.dtype), given, weights)
     # what is added to the output is less of it cut off, and zeros where nothing was: Relax takes less than a stride
     edges, more = pads(padding, count), listed(output_padding, count)
     cut = [*edges[:count], *(max(edge - each, 0) for edge, each in zip(edges[count:], more, strict=True))]

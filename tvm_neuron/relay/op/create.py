@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from tvm import relax
 
-from tvm_neuron.relay.op.declare import R, Tensor, operator, ranked_by
+from tvm_neuron.relay.op.declare import R, Tensor, axis_of, operator, ranked_by
 from tvm_neuron.relay.op.elementwise import number
 
 
@@ -75,7 +75,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: str = "float32
 def one_hot(indices: Tensor, on_value: Tensor, off_value: Tensor, depth: int, axis: int, dtype: str) -> Tensor:
     """`on_value` at the position that an index names along a new axis of `depth`, else `off_value`."""
     rank = int(indices.ty.ndim) + 1
-    at = axis % rank
+    at = axis_of(axis, rank)
     positions = relax.const(np.arange(depth).reshape([-1 if each == at else 1 for each in range(rank)]), "int32")
     hit = R.equal(R.expand_dims(R.astype(indices, "int32"), at), positions)
     return R.where(hit, R.astype(on_value, dtype), R.astype(off_value, dtype))

@@ -67,6 +67,16 @@ def rank_of_data(args: Sequence[Any], attrs: Mapping[str, Any]) -> Sequence[int]
     return [int(args[0].ty.ndim)]
 
 
+def axis_of(axis: int, rank: int) -> int:
+    """The axis counted from the first.
+
+    Raises ValueError: a tensor of `rank` dimensions has none of that number.
+    """
+    if not -rank <= axis < rank:
+        raise ValueError(f"axis {axis} of a tensor of {rank} dimensions")
+    return axis % rank
+
+
 def ranked_by(name: str) -> Ranks:
     """As many dimensions as the attribute `name` has numbers."""
 

@@ -7,7 +7,7 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_neuron.relay.op.declare import OptionalTensor, R, Tensor, Tensors, operator, rank_of_data, ranked_by
+from tvm_neuron.relay.op.declare import OptionalTensor, R, Tensor, Tensors, axis_of, operator, rank_of_data, ranked_by
 from tvm_neuron.relay.op.elementwise import number
 
 
@@ -20,7 +20,7 @@ def take(data: Tensor, indices: Tensor, axis: int | None = None, batch_dims: int
     """
     flat = R.reshape(data, [-1]) if axis is None else data
     rank = 1 if axis is None else int(data.ty.ndim)
-    at = (axis or 0) % rank
+    at = axis_of(axis or 0, rank)
     wanted = _inside(indices, flat.ty.shape[at], mode)
     if batch_dims:
         return _batched(flat, wanted, at, batch_dims % int(indices.ty.ndim))
@@ -99,7 +99,7 @@ def strided_slice(
     rank = int(data.ty.ndim)
     begin, end = _listed(begin), _listed(end)
     count = min(len(begin), len(end))  # what one of them leaves out is whole
-    named = [each % rank for each in axes][:count] if axes else list(range(count))
+    named = [axis_of(each, rank) for each in axes][:count] if axes else list(range(count))
     begin, end = begin[:count], end[:count]
     if slice_mode == "size":
         sizes = [data.ty.shape[each] for each in named]
@@ -121,7 +121,7 @@ def _listed(value: Any) -> list[int]:
 def slice_like(data: Tensor, shape_like: Tensor, axes: Sequence[int] | None = None) -> Tensor:
     """The first elements along each axis, as many as another tensor has."""
     rank = int(data.ty.ndim)
-    named = [each % rank for each in axes] if axes else list(range(int(shape_like.ty.ndim)))
+    named = [axis_of(each, rank) for each in axes] if axes else list(range(int(shape_like.ty.ndim)))
     ends = [shape_like.ty.shape[each] for each in named]
     is_open = any(not isinstance(data.ty.shape[each], tvm.tirx.IntImm) for each in named)
     return R.strided_slice(data, named, [0] * len(named), ends, assume_inbound=is_open)
@@ -145,7 +145,8 @@ def strided_set(
 @operator("sequence_mask")
 def sequence_mask(data: Tensor, valid_length: Tensor, mask_value: float = 0, axis: int = 0) -> Tensor:
     """The first elements of each sequence, `mask_value` after its length; `axis` 0 or 1, the other one is the batch."""
-    rank, at = int(data.ty.ndim), axis % int(data.ty.ndim)
+    rank = int(data.ty.ndim)
+    at = axis_of(axis, rank)
     length = int(data.ty.shape[at])
     positions = np.arange(length).reshape([-1 if each == at else 1 for each in range(rank)])
     limits = R.reshape(valid_length, [-1 if each == 1 - at else 1 for each in range(rank)])

@@ -11,13 +11,16 @@ from tvm_neuron.relay.op.declare import R
 def relayout(data: Any, source: str, target: str) -> Any:
     """The same elements with their dimensions as `target` orders and blocks them.
 
-    Raises ValueError: the layouts name different dimensions, or a block does not divide its dimension.
+    Raises ValueError: the tensor has more or fewer dimensions, the layouts name different ones, or a block does not
+    divide its dimension.
     """
+    before, after = dimensions(source), dimensions(target)
+    if len(before) != int(data.ty.ndim):
+        raise ValueError(f"a tensor of {data.ty.ndim} dimensions has no layout {source}")
     if source == target:
         return data
-    before, after = dimensions(source), dimensions(target)
     whole = [letter for letter in before if letter.isupper()]
-    if len(before) != int(data.ty.ndim) or set(whole) != {letter for letter in after if letter.isupper()}:
+    if set(whole) != {letter for letter in after if letter.isupper()}:
         raise ValueError(f"a tensor of {data.ty.ndim} dimensions can't go from layout {source} to {target}")
     data, sizes = _joined(data, list(before), whole)
     return _cut(data, dict(zip(whole, sizes, strict=True)), after, target)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tvm_neuron.relay.ir.ty import TensorType
-from tvm_neuron.relay.op.declare import R, Tensor, Types, operator
+from tvm_neuron.relay.op.declare import R, Tensor, Types, axis_of, operator
 from tvm_neuron.relay.op.elementwise import number
 from tvm_neuron.relay.op.reduce import axes_of
 
@@ -21,7 +21,8 @@ def _vectors(types: Types, attrs: Mapping[str, Any]) -> Mapping[int, TensorType]
 def along(vector: Any, data: Any, axis: int) -> Any:
     """A vector as a tensor that is broadcast along `axis` of `data`."""
     rank = int(data.ty.ndim)
-    return R.reshape(vector, [-1 if each == axis % rank else 1 for each in range(rank)])
+    at = axis_of(axis, rank)
+    return R.reshape(vector, [-1 if each == at else 1 for each in range(rank)])
 
 
 def _scaled(data: Any, gamma: Any, beta: Any, axis: int, center: bool, scale: bool) -> Any:

@@ -6,7 +6,7 @@ from tvm import relax
 
 from tvm_neuron.errors import ModelError
 from tvm_neuron.relay.op.convolution import Sizes, convolve, transposed
-from tvm_neuron.relay.op.declare import R, Tensor, operator
+from tvm_neuron.relay.op.declare import R, Tensor, axis_of, operator
 
 _RANGES = {
     "uint8": (0, 255), "int8": (-128, 127), "uint16": (0, 65535), "int16": (-32768, 32767),
@@ -21,7 +21,7 @@ def _along(value: Any, axis: int, rank: int) -> Any:
     if not int(value.ty.ndim):
         return value
     shape = [1] * rank
-    shape[axis % rank if rank else 0] = -1
+    shape[axis_of(axis, rank) if rank else 0] = -1
     return R.reshape(value, shape)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import tvm
 from tvm import relax
 
-from tvm_neuron.relay.op.declare import R, Tensor, operator
+from tvm_neuron.relay.op.declare import R, Tensor, axis_of, operator
 from tvm_neuron.relay.op.elementwise import number
 
 Axes = int | Sequence[int] | None
@@ -20,10 +20,7 @@ def axes_of(data: Tensor, axis: Axes, exclude: bool = False) -> list[int]:
     """
     rank = int(data.ty.ndim)
     named = range(rank) if axis is None else [axis] if isinstance(axis, int) else list(axis)
-    for each in named:
-        if not -rank <= each < rank:
-            raise ValueError(f"axis {each} of a tensor of {rank} dimensions")
-    found = {each % rank for each in named}
+    found = {axis_of(each, rank) for each in named}
     if exclude:
         found = set(range(rank)) - found
     return sorted(found)
@@ -42,7 +39,11 @@ def mean_of(data: Any, axes: Sequence[int], keepdims: bool) -> Any:
     """The mean, of 16 bits in float32: sums of many elements, and their number, are beyond float16.
 
     Of whole numbers it is the quotient of their sum, towards zero.
+
+    Raises ValueError: of bools it is neither.
     """
+    if is_bool(data):
+        raise ValueError("its operand is bool, which has no mean: cast it to numbers first")
     if "int" in str(data.ty.dtype):
         count = count_of(data, axes, keepdims)
         return R.divide(R.sum(data, axes, keepdims), number(count, data) if isinstance(count, int) else count)
@@ -59,6 +60,11 @@ def count_of(data: Any, axes: Sequence[int], keepdims: bool) -> Any:
     return product(int(size) for size in sizes)
 
 
+def is_bool(data: Any) -> bool:
+    """Whether its elements are bools, which TVM's kernels neither order nor sum up."""
+    return str(data.ty.dtype) == "bool"
+
+
 def _of_bools(function: Callable[..., Any]) -> Callable[..., Any]:
     def reduced(data: Any, axes: Sequence[int], keepdims: bool) -> Any:
         return R.astype(function(R.astype(data, "int32"), axes, keepdims), "bool")
@@ -66,10 +72,17 @@ def _of_bools(function: Callable[..., Any]) -> Callable[..., Any]:
     return reduced
 
 
+def _also_of_bools(function: Callable[..., Any]) -> Callable[..., Any]:
+    def reduced(data: Any, axes: Sequence[int], keepdims: bool) -> Any:
+        return (_of_bools(function) if is_bool(data) else function)(data, axes, keepdims)
+
+    return reduced
+
+
 sum = _reduction("sum", R.sum, "The sum")  # noqa: A001
 prod = _reduction("prod", R.prod, "The product")
-max = _reduction("max", R.max, "The greatest element")  # noqa: A001
-min = _reduction("min", R.min, "The least element")  # noqa: A001
+max = _reduction("max", _also_of_bools(R.max), "The greatest element")  # noqa: A001
+min = _reduction("min", _also_of_bools(R.min), "The least element")  # noqa: A001
 mean = _reduction("mean", mean_of, "The mean")
 all = _reduction("all", _of_bools(R.min), "Whether all are true")  # noqa: A001
 any = _reduction("any", _of_bools(R.max), "Whether any is true")  # noqa: A001
@@ -80,6 +93,7 @@ def _position(name: str, function: Callable[..., Any], meaning: str) -> Callable
         data: Tensor, axis: Axes = None, keepdims: bool = False, exclude: bool = False, select_last_index: bool = False
     ) -> Tensor:
         axes = axes_of(data, axis, exclude)
+        data = R.astype(data, "int32") if is_bool(data) else data
         shape, kept = list(data.ty.shape), [each for each in range(int(data.ty.ndim)) if each not in axes]
         moved = data if len(axes) == 1 else R.reshape(
             R.permute_dims(data, [*kept, *axes]), [*(shape[each] for each in kept), -1]

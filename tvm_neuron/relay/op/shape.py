@@ -6,7 +6,7 @@ from typing import Any
 import tvm
 
 from tvm_neuron.relay.ir.expr import TupleWrapper
-from tvm_neuron.relay.op.declare import R, Tensor, Tensors, fields, operator, rank_of_data, ranked_by
+from tvm_neuron.relay.op.declare import R, Tensor, Tensors, axis_of, fields, operator, rank_of_data, ranked_by
 from tvm_neuron.relay.op.layouts import relayout
 from tvm_neuron.relay.op.reshaping import reshaped
 
@@ -45,14 +45,21 @@ def expand_dims(data: Tensor, axis: int, num_newaxis: int = 1) -> Tensor:
 @operator("squeeze")
 def squeeze(data: Tensor, axis: Sequence[int] | int | None = None) -> Tensor:
     """Without dimensions of one element."""
-    return R.squeeze(data, [axis] if isinstance(axis, int) else axis)
+    if axis is None:
+        return R.squeeze(data)
+    named = [axis_of(each, int(data.ty.ndim)) for each in ([axis] if isinstance(axis, int) else axis)]
+    for each in named:
+        size = data.ty.shape[each]
+        if isinstance(size, tvm.tirx.IntImm) and int(size) != 1:
+            raise ValueError(f"axis {each} has {int(size)} elements, not one")
+    return R.squeeze(data, named)
 
 
 @operator("transpose")
 def transpose(data: Tensor, axes: Sequence[int] | None = None) -> Tensor:
     """The dimensions in another order, reversed by default."""
     rank = int(data.ty.ndim)
-    return R.permute_dims(data, [axis % rank for axis in axes] if axes else None)
+    return R.permute_dims(data, [axis_of(axis, rank) for axis in axes] if axes else None)
 
 
 @operator("layout_transform")
@@ -65,9 +72,7 @@ def layout_transform(data: Tensor, src_layout: str, dst_layout: str) -> Tensor:
 def concatenate(data: Tensors, axis: int = 0) -> Tensor:
     """The tensors one after another along `axis`."""
     rank = int(data[0].ty.ndim)
-    if not -rank <= axis < rank:
-        raise ValueError(f"axis {axis} of tensors of {rank} dimensions")
-    return R.concat(data, axis % rank)
+    return R.concat(data, axis_of(axis, rank))
 
 
 @operator("stack")
@@ -79,7 +84,7 @@ def stack(data: Tensors, axis: int = 0) -> Tensor:
 @operator("split", outputs=lambda attrs: _parts(attrs["indices_or_sections"]))
 def split(data: Tensor, indices_or_sections: int | Sequence[int], axis: int = 0) -> Any:
     """Parts along `axis`: as many equal ones, or cut at the positions given."""
-    at = axis % int(data.ty.ndim)
+    at = axis_of(axis, int(data.ty.ndim))
     if isinstance(indices_or_sections, int):
         size, count = data.ty.shape[at], indices_or_sections
         if isinstance(size, tvm.tirx.IntImm) and int(size) % count:
@@ -87,6 +92,8 @@ def split(data: Tensor, indices_or_sections: int | Sequence[int], axis: int = 0)
     cuts = indices_or_sections if isinstance(indices_or_sections, int) else list(indices_or_sections)
     if not isinstance(data.ty.shape[at], tvm.tirx.IntImm):
         return _open_parts(data, at, cuts)
+    if isinstance(cuts, list) and [0, *cuts, int(data.ty.shape[at])] != sorted([0, *cuts, int(data.ty.shape[at])]):
+        raise ValueError(f"axis {axis} of {int(data.ty.shape[at])} elements can't be cut at {cuts}")
     return fields(R.split(data, cuts, at), _parts(indices_or_sections))
 
 

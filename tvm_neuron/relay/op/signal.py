@@ -7,7 +7,7 @@ import numpy as np
 from tvm import relax
 
 from tvm_neuron.relay.op.convolution import Sizes, listed, pads
-from tvm_neuron.relay.op.declare import OptionalTensor, R, Tensor, operator
+from tvm_neuron.relay.op.declare import OptionalTensor, R, Tensor, axis_of, operator
 from tvm_neuron.relay.op.elementwise import number
 from tvm_neuron.relay.op.layouts import relayout
 
@@ -36,7 +36,7 @@ def stft(
 def sliding_window(data: Tensor, axis: int, window_shape: Sequence[int], strides: Sequence[int]) -> Tensor:
     """Windows over the dimensions from `axis` on; theirs come after those of where the windows are."""
     rank, count = int(data.ty.ndim), len(window_shape)
-    first = axis % rank
+    first = axis_of(axis, rank)
     for step, (width, stride) in enumerate(zip(window_shape, strides, strict=True)):
         at = first + 2 * step  # those before have two dimensions each by now
         places = np.arange((int(data.ty.shape[at]) - width) // stride + 1)[:, None] * stride + np.arange(width)

@@ -1,8 +1,12 @@
 """Sorting, and what follows from an order: the greatest elements, running sums, where a value belongs."""
 
+from collections.abc import Callable
 from typing import Any
 
-from tvm_neuron.relay.op.declare import R, Tensor, fields, operator
+import tvm
+
+from tvm_neuron.relay.op.declare import R, Tensor, axis_of, fields, operator
+from tvm_neuron.relay.op.reduce import is_bool
 
 
 @operator("sort")
@@ -27,7 +31,10 @@ def _topk(
     data: Tensor, k: int = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False, dtype: str = "int32"
 ) -> Any:
     """The `k` greatest (or least) elements along `axis` and their positions; all of them for k < 1."""
-    count = k if k >= 1 else int(data.ty.shape[axis % int(data.ty.ndim)])
+    size = data.ty.shape[axis_of(axis, int(data.ty.ndim))]
+    if isinstance(size, tvm.tirx.IntImm) and k > int(size):
+        raise ValueError(f"k is {k}, and there are {int(size)} elements along axis {axis}")
+    count = k if k >= 1 else int(size)
     values, positions = fields(R.topk(data, count, axis, "both", not is_ascend, "int32"), 2)
     positions = R.astype(positions, dtype) if dtype != "int32" else positions
     return {"both": [values, positions], "values": [values], "indices": [positions]}[ret_type]
@@ -44,13 +51,13 @@ def topk(
 @operator("cumsum")
 def cumsum(data: Tensor, axis: int | None = None, dtype: str | None = None, exclusive: bool | None = None) -> Tensor:
     """Running sums along `axis`, of the flat tensor for None; `exclusive` leaves each element out of its own."""
-    return R.cumsum(_flat(data, axis), axis or 0, dtype or None, bool(exclusive))
+    return _running(R.cumsum, data, axis, dtype, exclusive)
 
 
 @operator("cumprod")
 def cumprod(data: Tensor, axis: int | None = None, dtype: str | None = None, exclusive: bool | None = None) -> Tensor:
     """Running products along `axis`, of the flat tensor for None; `exclusive` leaves each element out of its own."""
-    return R.cumprod(_flat(data, axis), axis or 0, dtype or None, bool(exclusive))
+    return _running(R.cumprod, data, axis, dtype, exclusive)
 
 
 @operator("searchsorted")
@@ -59,6 +66,15 @@ def searchsorted(sorted_sequence: Tensor, values: Tensor, right: bool = False, d
     before = R.less_equal if right else R.less
     rows = R.expand_dims(sorted_sequence, -2)
     return R.sum(R.astype(before(rows, R.expand_dims(values, -1)), dtype), [-1])
+
+
+def _running(
+    function: Callable[..., Any], data: Any, axis: int | None, dtype: str | None, exclusive: bool | None
+) -> Any:
+    if not is_bool(data):
+        return function(_flat(data, axis), axis or 0, dtype or None, bool(exclusive))
+    numbers = function(_flat(R.astype(data, "int32"), axis), axis or 0, "int32", bool(exclusive))
+    return R.astype(numbers, dtype or "bool")
 
 
 def _flat(data: Any, axis: int | None) -> Any:

@@ -6,7 +6,9 @@ from typing import Any
 import tvm
 
 from tvm_neuron.relay.dataflow_pattern import DFPattern, partition
+from tvm_neuron.relay.infer import typed
 from tvm_neuron.relay.ir.expr import Function
+from tvm_neuron.relay.lower import functions_of
 from tvm_neuron.relay.transform.passes import function_pass_of
 
 
@@ -19,11 +21,13 @@ def MergeComposite(pattern_table: Sequence[Sequence[Any]]) -> tvm.transform.Pass
     """
     entries = [_entry(each) for each in pattern_table]
 
-    def run(func: Function, _mod: tvm.IRModule) -> Function:
-        body = func.body
+    def run(func: Function, mod: tvm.IRModule) -> Function:
+        functions = functions_of(mod)
         for name, pattern, check in entries:
-            body = partition(pattern, body, {"Composite": name}, check)
-        return Function(func.params, body, None, attrs=func.attrs, span=func.span)
+            body = partition(pattern, func.body, {"Composite": name}, check)
+            if not body.same_as(func.body):  # the next predicate asks for types, too
+                func = typed(Function(func.params, body, None, attrs=func.attrs, span=func.span), functions)
+        return func
 
     return function_pass_of("MergeComposite", run)
 
