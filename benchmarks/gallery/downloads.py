@@ -164,6 +164,13 @@ def _archive(path: Path, name: str, content: bytes) -> None:
         archive.add(file, name)
 
 
+def _keras_resnet50(path: Path) -> None:
+    import keras
+
+    keras.utils.set_random_seed(5)
+    keras.applications.ResNet50(weights=None).save(path)
+
+
 _MAKERS: dict[str, Callable[[Path], None]] = {
     "super_resolution.onnx": lambda path: onnx.save(super_resolution(), path),
     ".png": _image,
@@ -177,5 +184,6 @@ _MAKERS: dict[str, Callable[[Path], None]] = {
     "mobilenet_v1_1.0_224.tgz": _mobilenet,
     "mobilenet_v2_1.0_224_quant.tgz": _quantised_mobilenet,
     "mobilenet.mlmodel": _coreml_mobilenet,
+    "resnet50_keras": _keras_resnet50,
 }
 """By a part of the file's name."""

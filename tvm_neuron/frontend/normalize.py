@@ -36,6 +36,7 @@ def normalize(mod: tvm.IRModule, params: Params | None = None) -> tvm.IRModule:
     mod = _on_functions(mod, decompose)
     for rewrite in (relax.transform.DecomposeOpsForInference(), relax.transform.CanonicalizeBindings()):
         mod = _on_functions(rewrite(mod), retag)
+    mod = _on_functions(mod, join_reshapes)
     mod = _on_functions(mod, drop_identities)
     mod = relax.transform.CanonicalizeBindings()(mod)
     return relax.transform.DeadCodeElimination(_entry_names(mod))(mod)
@@ -57,6 +58,24 @@ def bind_params(mod: tvm.IRModule, params: Params | None) -> tvm.IRModule:
         bound.params, bound.body, bound.ret_ty, bound.is_pure, tvm.ir.make_node("ir.DictAttrs", **attrs), bound.span
     )
     return mod
+
+
+def join_reshapes(func: relax.Function) -> relax.Function:
+    """Let a reshape of what a reshape made read what that one reads; often nothing is left of the two then."""
+    read: dict[relax.Var, relax.Expr] = {}
+
+    def rewrite(binding: relax.Binding) -> relax.Binding:
+        call = binding.value if isinstance(binding, relax.VarBinding) else None
+        if not isinstance(call, relax.Call) or call.op != tvm.ir.Op.get("relax.reshape"):
+            return binding
+        data, *shape = call.args
+        read[binding.var] = read.get(data, data)
+        if data not in read:
+            return binding
+        joined = relax.Call(call.op, [read[data], *shape], call.attrs, call.ty_args, call.span, ret_ty=call.ty)
+        return relax.VarBinding(binding.var, joined)
+
+    return rewrite_bindings(func, rewrite)
 
 
 def drop_identities(func: relax.Function) -> relax.Function:

@@ -2,7 +2,7 @@
 
 from tvm import relax
 
-from tvm_neuron.frontend.decompose import cumulative, extremes, inference, ranking, scattering, unlowered
+from tvm_neuron.frontend.decompose import cumulative, extremes, inference, norms, ranking, scattering, unlowered
 from tvm_neuron.frontend.decompose.emitter import Emitter, Expansion
 from tvm_neuron.frontend.origin import with_blocks
 
@@ -10,6 +10,7 @@ _EXPANSIONS: dict[str, Expansion] = {
     **inference.EXPANSIONS,
     **cumulative.EXPANSIONS,
     **extremes.EXPANSIONS,
+    **norms.EXPANSIONS,
     **ranking.EXPANSIONS,
     **scattering.EXPANSIONS,
     **unlowered.EXPANSIONS,

@@ -37,7 +37,7 @@ _PITFALLS: Mapping[str, Check] = {
 }  # fmt: skip
 
 _BODY_FIRST = {
-    "AffineGrid", "Attention", "GroupNormalization", "RMSNormalization",
+    "AffineGrid", "Attention", "RMSNormalization",
     "Range", "ReduceL1", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare", "ThresholdedRelu",
 }  # fmt: skip
 
