@@ -55,7 +55,7 @@ def test_an_operator_takes_its_busiest_engine_and_every_latency_once() -> None:
     device = load_device("inf1")  # PE, ACT and DMA have cycles of 1 ns
     load, relu = DmaCopy(sbuf(4, 4), dram(4, 4), 0), Activation(sbuf(4, 4), psum(4, 4), 1.0, 0.0, "relu")
     product = (30, Matmul(sbuf(4, 4), sbuf(4, 4), psum(4, 4), ()))
-    expected_ns = [load.cost(device).busy_cycles + 1300, 2 * (64 + 100) + 100 + 100]
+    expected_ns = [load.cost(device).busy_cycles + 1300, 2 * (64 + 110 + 100) + 100 + 100]
     assert in_turn_us(iter([[(1, load)], [product, (2, relu)]]), device) == pytest.approx(sum(expected_ns) / 1e3)
 
 

@@ -252,3 +252,27 @@ def nearest(x, columns):
     rows = nl.load(x[thirds, nl.arange(x.shape[1])[None, :]], mask=at < columns)
     nl.store(out[at, nl.arange(x.shape[1])[None, :]], value=rows, mask=at < columns)
     return out
+
+
+@nki.jit
+def by_turns(x):
+    """Each tile goes from one engine to the other and back."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    for at in nl.affine_range(x.shape[0]):
+        tile = nl.load(x[at])
+        halves = nl.exp(nl.exp(tile) * tile)
+        nl.store(out[at], value=halves)
+    return out
+
+
+@nki.jit
+def one_after_the_other(x):
+    """Every tile needs the one before; each is stored twice, the second time over the first."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    total = nl.zeros((nl.par_dim(128), x.shape[2]), dtype=x.dtype)
+    for at in nl.sequential_range(x.shape[0]):
+        tile = nl.load(x[at])
+        nl.store(out[at], value=tile)
+        total[...] = nl.add(total, tile)
+        nl.store(out[at], value=total)
+    return out

@@ -1,5 +1,6 @@
 """Vector (POOL) and Scalar (ACT) access PSUM one after the other: who could begin first has it first."""
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -17,7 +18,7 @@ from tvm_neuron.sim import time_program, trace_program
 from tvm_neuron.sim.clock import clock_hz, duration_ps, run_clock
 from tvm_neuron.sim.dependence import dependent
 
-DEVICE = load_device("inf1")
+DEVICE = replace(load_device("inf1"), instruction_overhead_cycles=0)
 BUSY = duration_ps(64, DEVICE.act_clock_hz)  # of an instruction on ACT
 BUSY_ON_POOL = duration_ps(64, DEVICE.pool_clock_hz)
 MM = Matmul(sbuf(0), sbuf(0), psum(256), ())

@@ -19,7 +19,7 @@ from tvm_neuron.sim import time_program, trace_program
 from tvm_neuron.sim.clock import OWN
 from tvm_neuron.sim.timing import clocked
 
-DEVICE = load_device("inf1")  # PE and ACT at 1 GHz: one cycle is 1000 ps
+DEVICE = replace(load_device("inf1"), instruction_overhead_cycles=0)  # PE and ACT at 1 GHz: one cycle is 1000 ps
 NS = 1000
 MM = Matmul(sbuf(0), sbuf(0), psum(0), (), origin=1)  # 4 cycles
 ACT = Activation(sbuf(256), psum(0), 1.0, 0.0, "relu", origin=1)  # 64 cycles
@@ -114,6 +114,7 @@ def test_what_is_counted() -> None:
 FASTER = ["pe_clock_hz", "act_clock_hz", "pool_clock_hz", "dram_bytes_per_second"]
 SLOWER = [
     "instruction_latency_cycles",
+    "instruction_overhead_cycles",
     "dma_start_ns",
     "dma_descriptor_ns",
     "elementwise_min_cycles",

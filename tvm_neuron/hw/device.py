@@ -11,6 +11,7 @@ _LACKS = (
     "dma_indirect_ns",
     "dma_transpose_percent",
     "gpsimd_clock_hz",
+    "instruction_overhead_cycles",
 )  # as 0: it has none
 LARGEST = 2**48  # of any quantity: products of two of them still are exact enough as floats
 
@@ -33,13 +34,15 @@ class Device:
     gpsimd_clock_hz: int  # 0: it has no such engine
     fp32_matmul_passes: int  # 0: the array takes no fp32
     fp8_matmul_rows: int  # of 8-bit floats that a row of the array multiplies at a time; 0: it takes none
+    stationary_columns_per_cycle: int  # of a tile that is loaded into the array; seen where nothing hides that
     moving_max_elems: int
     matmul_min_cycles: int
     elementwise_min_cycles: int
     reduce_extra_cycles: int
     reciprocal_cycles: int  # of POOL, for an element
     narrow_rate: int  # 16-bit elements of SBUF side by side that a lane of POOL copies or scales in a cycle
-    instruction_latency_cycles: int
+    instruction_latency_cycles: int  # until the result can be read
+    instruction_overhead_cycles: int  # of ACT and POOL, for each instruction besides its elements
     gpsimd_start_cycles: int  # before an instruction there begins
     strided_penalty_bytes: int  # a free-axis step of this many bytes or more halves the bandwidth
     partitions: int

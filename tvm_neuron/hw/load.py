@@ -19,10 +19,12 @@ _LATER: dict[str, Any] = {
     "gpsimd_clock_hz": {"value": 0, "source": "not described: no GpSimd engine"},
     "gpsimd_start_cycles": {"value": 150, "source": "not described: as NeuronCore-v2"},
     "host_request_ns": {"value": 450_000, "source": "not described: as inf2"},
+    "instruction_overhead_cycles": {"value": 0, "source": "not described: none, as when the description was made"},
     "narrow_rate": {"value": 1, "source": "not described: as NeuronCore-v2"},
     "psum_accesses": {"value": 1, "source": "not described: as NeuronCore-v2"},
     "reciprocal_cycles": {"value": 2, "source": "not described: as the chips that are"},
     "sbuf_accesses": {"value": 1, "source": "not described: as NeuronCore-v2"},
+    "stationary_columns_per_cycle": {"value": 4, "source": "not described: as NeuronCore-v2"},
 }
 CHIPS = ("inf1", "inf2", "trn1", "trn2")
 

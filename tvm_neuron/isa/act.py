@@ -4,7 +4,7 @@ from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
 from tvm_neuron.isa.functions import ACTIVATION, ACTIVATION_NAMES, ALU_NAMES, reduced, scaled, with_scalars
 from tvm_neuron.isa.instruction import Array, Instruction
-from tvm_neuron.isa.limits import elementwise_cycles, need_column, need_same_shape
+from tvm_neuron.isa.limits import elementwise_cycles, need_column, need_same_shape, vector_cost
 from tvm_neuron.isa.operand import choice, reads, scalar, uint, writes
 from tvm_neuron.isa.tile import Tile
 
@@ -27,7 +27,7 @@ class Activation(Instruction, opcode=0x20, engine="act", mnemonic="activation"):
 
     def cost(self, device: Device) -> Cost:
         busy = elementwise_cycles(device, self.result.free_elems, self.source, self.result)
-        return Cost(busy, device.instruction_latency_cycles)
+        return vector_cost(device, busy)
 
 
 class ActivationReduce(Instruction, opcode=0x22, engine="act", mnemonic="activation_reduce"):
@@ -54,7 +54,7 @@ class ActivationReduce(Instruction, opcode=0x22, engine="act", mnemonic="activat
 
     def cost(self, device: Device) -> Cost:
         busy = elementwise_cycles(device, self.result.free_elems, self.source, self.result)
-        return Cost(busy + device.reduce_extra_cycles, device.instruction_latency_cycles)
+        return vector_cost(device, busy + device.reduce_extra_cycles)
 
 
 class ActTensorScalar(Instruction, opcode=0x21, engine="act", mnemonic="act_tensor_scalar"):
@@ -77,4 +77,4 @@ class ActTensorScalar(Instruction, opcode=0x21, engine="act", mnemonic="act_tens
 
     def cost(self, device: Device) -> Cost:
         busy = elementwise_cycles(device, self.result.free_elems, self.result, self.source)
-        return Cost(busy, device.instruction_latency_cycles)
+        return vector_cost(device, busy)

@@ -11,7 +11,7 @@ from tvm_neuron.isa.cost import Cost
 from tvm_neuron.isa.dtypes import WORDS
 from tvm_neuron.isa.functions import BITWISE, BITWISE_NAMES
 from tvm_neuron.isa.instruction import Array, Instruction
-from tvm_neuron.isa.limits import elementwise_cycles, need_same_shape
+from tvm_neuron.isa.limits import elementwise_cycles, need_same_shape, vector_cost
 from tvm_neuron.isa.operand import choice, reads, uint, writes
 from tvm_neuron.isa.tile import Tile
 
@@ -48,7 +48,7 @@ class TensorTensorBits(Instruction, opcode=0x37, engine="pool", mnemonic="tensor
         factor = 1 if self.left.space != self.right.space else 2
         tiles = (self.result, self.left, self.right)
         busy = elementwise_cycles(device, self.result.free_elems, *tiles, factor=factor)
-        return Cost(busy, device.instruction_latency_cycles)
+        return vector_cost(device, busy)
 
 
 class TensorScalarBits(Instruction, opcode=0x38, engine="pool", mnemonic="tensor_scalar_bits"):
@@ -73,4 +73,4 @@ class TensorScalarBits(Instruction, opcode=0x38, engine="pool", mnemonic="tensor
 
     def cost(self, device: Device) -> Cost:
         busy = elementwise_cycles(device, self.result.free_elems, self.result, self.source)
-        return Cost(busy, device.instruction_latency_cycles)
+        return vector_cost(device, busy)

@@ -6,6 +6,7 @@ from math import gcd, prod
 from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.affine import Affine
+from tvm_neuron.isa.cost import Cost
 from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.isa.tile import MAX_FREE_DIMS, DramTile, Tile
 
@@ -35,6 +36,11 @@ def elementwise_cycles(device: Device, elems: int, *tiles: Tile, factor: int = 1
     """max(64, factor * N / rate), twice that where a free-axis step of 16 bytes or more halves the bandwidth."""
     strided = any(is_strided(device, tile) for tile in tiles)
     return max(device.elementwise_min_cycles, -(-factor * elems * (2 if strided else 1) // rate))
+
+
+def vector_cost(device: Device, cycles: int) -> Cost:
+    """Of an instruction of ACT or POOL: the engine's own overhead comes on top of what its elements take."""
+    return Cost(cycles + device.instruction_overhead_cycles, device.instruction_latency_cycles)
 
 
 def copy_rate(device: Device, result: Tile, source: Tile) -> int:

@@ -1,6 +1,6 @@
 """The PE array: matrix products and transposes from SBUF into PSUM."""
 
-from math import prod
+from math import ceil, prod
 
 import numpy as np
 
@@ -59,8 +59,9 @@ class Matmul(Instruction, opcode=0x10, engine="pe", mnemonic="nc_matmul"):
 
     def cost(self, device: Device) -> Cost:
         k, m, n = self.stationary.partitions, self.stationary.free_elems, self.moving.free_elems
-        passes = device.fp32_matmul_passes if self.moving.dtype == "float32" else 1
-        busy = max(min(device.matmul_min_cycles, m), n) * passes
+        busy = max(min(device.matmul_min_cycles, m), n)
+        if self.moving.dtype == "float32":  # each pass has another stationary tile, which comes when the last is done
+            busy = (busy + ceil(m / device.stationary_columns_per_cycle)) * device.fp32_matmul_passes
         return Cost(busy, device.instruction_latency_cycles, macs=k * m * n)
 
 

@@ -7,7 +7,15 @@ from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
 from tvm_neuron.isa.functions import ALU, ALU_NAMES, REDUCE_NAMES, reduced, with_scalars
 from tvm_neuron.isa.instruction import Array, Instruction
-from tvm_neuron.isa.limits import copy_rate, elementwise_cycles, is_strided, need_column, need_same_shape, pair_rate
+from tvm_neuron.isa.limits import (
+    copy_rate,
+    elementwise_cycles,
+    is_strided,
+    need_column,
+    need_same_shape,
+    pair_rate,
+    vector_cost,
+)
 from tvm_neuron.isa.operand import choice, reads, scalar, uint, writes
 from tvm_neuron.isa.tile import MAX_FREE_DIMS, Tile
 
@@ -38,7 +46,7 @@ class TensorTensor(Instruction, opcode=0x30, engine="pool", mnemonic="tensor_ten
         tiles = (self.result, self.left, self.right)
         factor, rate = two_source_factor(*tiles, self.op), pair_rate(device, *tiles)
         busy = elementwise_cycles(device, self.result.free_elems, *tiles, factor=factor, rate=rate)
-        return Cost(busy, device.instruction_latency_cycles)
+        return vector_cost(device, busy)
 
 
 class TensorScalar(Instruction, opcode=0x31, engine="pool", mnemonic="tensor_scalar"):
@@ -62,7 +70,7 @@ class TensorScalar(Instruction, opcode=0x31, engine="pool", mnemonic="tensor_sca
     def cost(self, device: Device) -> Cost:
         rate = copy_rate(device, self.result, self.source)
         busy = elementwise_cycles(device, self.result.free_elems, self.result, self.source, rate=rate)
-        return Cost(busy, device.instruction_latency_cycles)
+        return vector_cost(device, busy)
 
 
 class ScalarTensorTensor(Instruction, opcode=0x32, engine="pool", mnemonic="scalar_tensor_tensor"):
@@ -86,7 +94,7 @@ class ScalarTensorTensor(Instruction, opcode=0x32, engine="pool", mnemonic="scal
         factor = two_source_factor(self.result, self.left, self.right, self.op1)
         tiles = (self.result, self.left, self.right)
         busy = elementwise_cycles(device, self.result.free_elems, *tiles, factor=factor)
-        return Cost(busy, device.instruction_latency_cycles)
+        return vector_cost(device, busy)
 
 
 class TensorScalarReduce(Instruction, opcode=0x39, engine="pool", mnemonic="tensor_scalar_reduce"):
@@ -114,7 +122,7 @@ class TensorScalarReduce(Instruction, opcode=0x39, engine="pool", mnemonic="tens
 
     def cost(self, device: Device) -> Cost:
         busy = elementwise_cycles(device, self.result.free_elems, self.result, self.source)
-        return Cost(busy + device.reduce_extra_cycles, device.instruction_latency_cycles)
+        return vector_cost(device, busy + device.reduce_extra_cycles)
 
 
 class Reciprocal(Instruction, opcode=0x3B, engine="pool", mnemonic="reciprocal"):
@@ -131,9 +139,7 @@ class Reciprocal(Instruction, opcode=0x3B, engine="pool", mnemonic="reciprocal")
 
     def cost(self, device: Device) -> Cost:
         factor, tiles = device.reciprocal_cycles, (self.result, self.source)
-        return Cost(
-            elementwise_cycles(device, self.result.free_elems, *tiles, factor=factor), device.instruction_latency_cycles
-        )
+        return vector_cost(device, elementwise_cycles(device, self.result.free_elems, *tiles, factor=factor))
 
 
 class TensorReduce(Instruction, opcode=0x33, engine="pool", mnemonic="tensor_reduce"):
@@ -161,7 +167,7 @@ class TensorReduce(Instruction, opcode=0x33, engine="pool", mnemonic="tensor_red
         elems = self.source.free_elems
         halved = self.source.dtype == "bfloat16" and self.op in ("add", "max")
         busy = (-(-elems // 2) if halved else elems) * (2 if is_strided(device, self.source) else 1)
-        return Cost(busy, device.instruction_latency_cycles)
+        return vector_cost(device, busy)
 
 
 class TensorCopy(Instruction, opcode=0x34, engine="pool", mnemonic="tensor_copy"):
@@ -179,7 +185,7 @@ class TensorCopy(Instruction, opcode=0x34, engine="pool", mnemonic="tensor_copy"
     def cost(self, device: Device) -> Cost:
         rate = copy_rate(device, self.result, self.source)
         busy = elementwise_cycles(device, self.result.free_elems, self.result, self.source, rate=rate)
-        return Cost(busy, device.instruction_latency_cycles)
+        return vector_cost(device, busy)
 
 
 class Select(Instruction, opcode=0x36, engine="pool", mnemonic="select"):
@@ -206,7 +212,7 @@ class Select(Instruction, opcode=0x36, engine="pool", mnemonic="select"):
         factor = 1 if self.on_true.space != self.on_false.space else 2
         tiles = (self.result, self.predicate, self.on_true, self.on_false)
         busy = elementwise_cycles(device, self.result.free_elems, *tiles, factor=factor)
-        return Cost(busy, device.instruction_latency_cycles)
+        return vector_cost(device, busy)
 
 
 class Memset(Instruction, opcode=0x35, engine="pool", mnemonic="memset"):
@@ -223,4 +229,4 @@ class Memset(Instruction, opcode=0x35, engine="pool", mnemonic="memset"):
         quick = self.value == 0.0 and self.result.dtype in ("bfloat16", "float16")
         elems = self.result.free_elems
         busy = elementwise_cycles(device, -(-elems // 2) if quick else elems, self.result)
-        return Cost(busy, device.instruction_latency_cycles)
+        return vector_cost(device, busy)

@@ -7,7 +7,7 @@ from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
 from tvm_neuron.isa.functions import COMPARISONS, TESTS, reduced
 from tvm_neuron.isa.instruction import Array, Instruction
-from tvm_neuron.isa.limits import elementwise_cycles, need_column, need_same_shape
+from tvm_neuron.isa.limits import elementwise_cycles, need_column, need_same_shape, vector_cost
 from tvm_neuron.isa.operand import choice, ints, reads, scalar, writes
 from tvm_neuron.isa.tile import Tile
 
@@ -40,7 +40,7 @@ class SelectReduce(Instruction, opcode=0x63, engine="pool", mnemonic="select_red
         factor = 1 if self.on_true.space != self.predicate.space else 2  # as `select`: its own is not published
         tiles = (self.result, self.predicate, self.on_true)
         busy = elementwise_cycles(device, self.result.free_elems, *tiles, factor=factor)
-        return Cost(busy + device.reduce_extra_cycles, device.instruction_latency_cycles)
+        return vector_cost(device, busy + device.reduce_extra_cycles)
 
 
 class RangeSelect(Instruction, opcode=0x64, engine="pool", mnemonic="range_select"):
@@ -80,7 +80,7 @@ class RangeSelect(Instruction, opcode=0x64, engine="pool", mnemonic="range_selec
 
     def cost(self, device: Device) -> Cost:
         busy = elementwise_cycles(device, self.result.free_elems, self.result, self.source)
-        return Cost(busy, device.instruction_latency_cycles)
+        return vector_cost(device, busy)
 
 
 class StreamShuffle(Instruction, opcode=0x65, engine="pool", mnemonic="stream_shuffle"):
@@ -115,4 +115,4 @@ class StreamShuffle(Instruction, opcode=0x65, engine="pool", mnemonic="stream_sh
 
     def cost(self, device: Device) -> Cost:
         busy = elementwise_cycles(device, self.result.free_elems, self.result, self.source)
-        return Cost(busy, device.instruction_latency_cycles)
+        return vector_cost(device, busy)

@@ -7,7 +7,7 @@ from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
 from tvm_neuron.isa.functions import ALU, ALU_NAMES
 from tvm_neuron.isa.instruction import Array, Instruction
-from tvm_neuron.isa.limits import elementwise_cycles, need_same_shape
+from tvm_neuron.isa.limits import elementwise_cycles, need_same_shape, vector_cost
 from tvm_neuron.isa.operand import choice, reads, scalar, uint, writes
 from tvm_neuron.isa.tile import Tile
 
@@ -49,4 +49,4 @@ class TensorTensorScan(Instruction, opcode=0x3A, engine="pool", mnemonic="tensor
     def cost(self, device: Device) -> Cost:
         tiles = (self.result, self.left, self.right)
         busy = elementwise_cycles(device, self.result.free_elems, *tiles, factor=2)
-        return Cost(busy, device.instruction_latency_cycles)
+        return vector_cost(device, busy)

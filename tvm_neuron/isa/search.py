@@ -7,7 +7,7 @@ from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
 from tvm_neuron.isa.dtypes import WORDS
 from tvm_neuron.isa.instruction import Array, Instruction
-from tvm_neuron.isa.limits import elementwise_cycles, is_strided, need_same_shape
+from tvm_neuron.isa.limits import elementwise_cycles, is_strided, need_same_shape, vector_cost
 from tvm_neuron.isa.operand import reads, scalar, writes
 from tvm_neuron.isa.tile import Tile
 
@@ -29,7 +29,7 @@ def _flat(source: Array, tile: Tile) -> Array:
 
 def _searched(device: Device, source: Tile) -> Cost:
     cycles = source.free_elems * (2 if is_strided(device, source) else 1)
-    return Cost(cycles, device.instruction_latency_cycles)
+    return vector_cost(device, cycles)
 
 
 class Max8(Instruction, opcode=0x60, engine="pool", mnemonic="max8"):
@@ -111,4 +111,4 @@ class MatchReplace8(Instruction, opcode=0x62, engine="pool", mnemonic="match_rep
 
     def cost(self, device: Device) -> Cost:
         busy = elementwise_cycles(device, self.source.free_elems, self.source, self.result)
-        return Cost(busy, device.instruction_latency_cycles)
+        return vector_cost(device, busy)

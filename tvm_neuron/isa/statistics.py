@@ -6,7 +6,7 @@ from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
 from tvm_neuron.isa.instruction import Array, Instruction
-from tvm_neuron.isa.limits import elementwise_cycles
+from tvm_neuron.isa.limits import elementwise_cycles, vector_cost
 from tvm_neuron.isa.operand import reads, writes
 from tvm_neuron.isa.tile import Tile
 
@@ -38,7 +38,7 @@ class BnStats(Instruction, opcode=0x3C, engine="pool", mnemonic="bn_stats"):
 
     def cost(self, device: Device) -> Cost:
         busy = elementwise_cycles(device, self.source.free_elems, self.source)
-        return Cost(busy, device.instruction_latency_cycles)
+        return vector_cost(device, busy)
 
 
 class BnAggr(Instruction, opcode=0x3D, engine="pool", mnemonic="bn_aggr"):
@@ -64,4 +64,4 @@ class BnAggr(Instruction, opcode=0x3D, engine="pool", mnemonic="bn_aggr"):
 
     def cost(self, device: Device) -> Cost:
         cycles = -(-13 * self.source.free_elems // 3)
-        return Cost(max(device.elementwise_min_cycles, cycles), device.instruction_latency_cycles)
+        return vector_cost(device, max(device.elementwise_min_cycles, cycles))

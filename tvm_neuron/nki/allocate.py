@@ -14,6 +14,7 @@ from tvm_neuron.isa.dtypes import DTYPES, size_bytes
 from tvm_neuron.nki.emission import Place, Record
 from tvm_neuron.nki.fit import FILLED, Fitted, fit
 from tvm_neuron.nki.mutable import set_apart
+from tvm_neuron.nki.order import ordered
 from tvm_neuron.nki.overwritten import check_overwritten
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.trace import Trace
@@ -66,7 +67,7 @@ def assemble(trace: Trace, outputs: set[int]) -> Assembled:
 
 def _fitted(trace: Trace) -> tuple[list[Record], Fitted, dict[Place, int]]:
     """The records that fit, and the first byte of every logical tile: where gaps keep one out, more is spilled."""
-    every = trace.records
+    every = ordered(trace, trace.records)
     for filled in FILLED:
         records, fitted = fit(trace, every, filled)
         sbuf, failed = _offsets(trace, records, "sbuf")

@@ -1,0 +1,41 @@
+"""Beta 1's compiler has engines do other work than what waits: the same numbers in less time, where there is room."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.nki import beta1
+from tvm_neuron.nki import order
+from tvm_neuron.nki.dialects import BETA1
+from tvm_neuron.nki.kernel import Kernel, Traced
+
+AS_WRITTEN = replace(BETA1, orders=False)
+
+
+def traced(kernel: Kernel, x: np.ndarray, is_ordered: bool = True) -> Traced:
+    return Kernel(kernel.function, dialect=BETA1 if is_ordered else AS_WRITTEN).trace(x)
+
+
+@pytest.mark.parametrize("mode", ["nest", "strict"])
+def test_engines_that_take_turns_work_on_several_tiles(mode: str) -> None:
+    x = np.random.default_rng(1).uniform(0, 1, (12, 128, 512)).astype(np.float32)
+    one, other = traced(beta1.by_turns, x), traced(beta1.by_turns, x, is_ordered=False)
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(one.run(mode), np.exp(np.exp(wide) * wide), 1e-5)  # roundings of float32
+    assert one.time().instructions == other.time().instructions
+    assert one.time().total_ps < 0.8 * other.time().total_ps
+    assert one.time().dram_bytes == other.time().dram_bytes
+
+
+@pytest.mark.parametrize("mode", ["nest", "strict"])
+def test_what_needs_the_one_before_keeps_its_order(mode: str) -> None:
+    x = np.random.default_rng(2).integers(-99, 99, (9, 128, 64)).astype(np.float32)
+    np.testing.assert_array_equal(traced(beta1.one_after_the_other, x).run(mode), x.cumsum(0))
+
+
+def test_a_kernel_that_fills_the_memory_keeps_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(3).uniform(0, 1, (12, 128, 512)).astype(np.float32)
+    monkeypatch.setattr(order, "_ROOM", 1e-3)
+    one, other = traced(beta1.by_turns, x), traced(beta1.by_turns, x, is_ordered=False)
+    assert one.assembled.program == other.assembled.program
