@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tvm_neuron.allocation.place import ORDERS, REPAIRS, Buffer, peak_bytes, place, tightest
 
-BUFFERS = st.lists(
-    st.tuples(st.integers(1, 40), st.integers(0, 12), st.integers(0, 6)), min_size=1, max_size=24
-).map(lambda rows: [Buffer(i, size, first, first + length) for i, (size, first, length) in enumerate(rows)])
+BUFFERS = st.lists(st.tuples(st.integers(1, 40), st.integers(0, 12), st.integers(0, 6)), min_size=1, max_size=24).map(
+    lambda rows: [Buffer(i, size, first, first + length) for i, (size, first, length) in enumerate(rows)]
+)
 
 
 def alive_at(buffers: list[Buffer], step: int) -> list[Buffer]:

@@ -45,8 +45,9 @@ def test_addresses_in_sbuf(seed: int) -> None:
     for turn in range(max(1, chunks)):
         counts = [range(tile.partitions), *(range(count) for _, count in tile.dims)]
         for p, *at in itertools.islice(itertools.product(*counts), 0, None, 37):
-            found = tile.partition.at((turn,)) + p, tile.offset.at((turn,)) + item * sum(
-                step * i for (step, _), i in zip(tile.dims, at, strict=True)
+            found = (
+                tile.partition.at((turn,)) + p,
+                tile.offset.at((turn,)) + item * sum(step * i for (step, _), i in zip(tile.dims, at, strict=True)),
             )
             n, y, x = at[0], 1 + at[1], at[2]
             assert found == address((n, turn * 128 + p, first + stride * y, 1 + 2 * x))

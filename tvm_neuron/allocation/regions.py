@@ -87,9 +87,7 @@ def channel_maps(root: Contraction, maps: Sequence[Linear], partition_dim: int) 
     return depth, tuple(part if d == partition_dim else m for d, m in enumerate(maps))
 
 
-def strips(
-    kernel: Kernel, size_of: Callable[[Region], int], budget: int, grains: Mapping[Axis, int]
-) -> list[Region]:
+def strips(kernel: Kernel, size_of: Callable[[Region], int], budget: int, grains: Mapping[Axis, int]) -> list[Region]:
     """The kernel's free axes in parts of which each needs at most `budget` bytes (or as little as can be).
 
     Axes with a grain are cut at multiples of it: there they are back on the partition where they started.

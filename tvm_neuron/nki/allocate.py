@@ -12,7 +12,7 @@ from tvm_neuron.codegen.sync import synchronise
 from tvm_neuron.isa import DramTile, Instruction, Tile
 from tvm_neuron.isa.dtypes import DTYPES, size_bytes
 from tvm_neuron.nki.emission import Place, Record
-from tvm_neuron.nki.fit import FILLED, Fitted, fit
+from tvm_neuron.nki.fit import FILLED, Fitted, fit, uses_of
 from tvm_neuron.nki.mutable import set_apart
 from tvm_neuron.nki.order import ordered
 from tvm_neuron.nki.overwritten import check_overwritten
@@ -89,22 +89,19 @@ def _offsets(trace: Trace, records: list[Record], memory: str) -> tuple[dict[Pla
     device, is_psum = trace.device, memory == "psum"
     unit = device.psum_bank_bytes if is_psum else _ALIGN_BYTES
     capacity = device.psum_bytes_per_partition if is_psum else device.sbuf_bytes_per_partition
-    lives: dict[Place, list[int]] = {}
-    for step, record in enumerate(records):
-        for place in record.places.values():
-            lives.setdefault(place, [step, step])[1] = step
+    uses = uses_of(trace, records, memory)
     buffers, offsets, fixed = list[Buffer](), dict[Place, int](), 0
-    for place, (first, last) in lives.items():
+    for place, steps in uses.items():
         tensor = trace.tensors[place[0]]
         size = -(-tensor.elems * size_bytes(tensor.dtype) // unit) * unit
-        if tensor.memory == memory and tensor.addresses:
+        if tensor.addresses:
             offsets[place] = tensor.addresses[place[1]][1]
             fixed = max(fixed, -(-(offsets[place] + size) // unit) * unit)
-        elif tensor.memory == memory:
-            buffers.append(Buffer(place, size, first, last))
+        else:
+            buffers.append(Buffer(place, size, steps[0], steps[-1]))
     # What the kernel places has the memory up to its end to itself.
     found, failed = _placed(buffers, capacity - fixed, len(records))
-    offsets |= {place: fixed + found[place] for place in lives if place in found}
+    offsets |= {place: fixed + found[place] for place in uses if place in found}
     return offsets, [failed, *(each for each in buffers if each != failed and each.overlaps(failed))] if failed else []
 
 

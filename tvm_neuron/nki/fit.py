@@ -1,13 +1,14 @@
 """fit: has what is loaded again and again loaded once where SBUF has room for it, and spills what it has no room for.
 
-Both follow from one rule: of the logical tiles in SBUF, that one goes whose room is free for the longest for the bytes
-that are moved for it. A tile that holds what a load put there is simply loaded again, also if it was stored before; any
-other is stored to device memory first.
+The allocation decides what goes and comes back (`allocation.turns`). A tile that holds what a load put there is simply
+loaded again, also if it was stored before; any other is stored to device memory first.
 """
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
+from tvm_neuron.allocation.place import Buffer, peak_bytes
+from tvm_neuron.allocation.turns import Turns
 from tvm_neuron.isa import DmaCopy, DramTile, Tile, affine
 from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.nki.emission import Place, Record
@@ -45,22 +46,20 @@ def block_bytes(trace: Trace, place: Place) -> int:
     return -(-tensor.elems * size_bytes(tensor.dtype) // 32) * 32
 
 
+def uses_of(trace: Trace, records: list[Record], memory: str) -> dict[Place, list[int]]:
+    """The steps at which each logical tile in that memory is used."""
+    found: dict[Place, list[int]] = {}
+    for step, record in enumerate(records):
+        for place in dict.fromkeys(record.places.values()):
+            if trace.tensors[place[0]].memory == memory:
+                found.setdefault(place, []).append(step)
+    return found
+
+
 def peak(trace: Trace, records: list[Record]) -> int:
     """The most bytes of a partition of SBUF that are alive at once."""
-    lives: dict[Place, list[int]] = {}
-    for step, record in enumerate(records):
-        for place in record.places.values():
-            lives.setdefault(place, [step, step])[1] = step
-    changes = Counter[int]()
-    for place, (first, last) in lives.items():
-        if trace.tensors[place[0]].memory == "sbuf":
-            changes[first] += block_bytes(trace, place)
-            changes[last + 1] -= block_bytes(trace, place)
-    most = alive = 0
-    for step in sorted(changes):
-        alive += changes[step]
-        most = max(most, alive)
-    return most
+    uses = uses_of(trace, records, "sbuf")
+    return peak_bytes(Buffer(p, block_bytes(trace, p), steps[0], steps[-1]) for p, steps in uses.items())
 
 
 def _writes(record: Record) -> set[Place]:
@@ -100,54 +99,47 @@ class _Block:
     """A logical tile that is, or was, in SBUF: where it is now, and the load that brings it back."""
 
     place: Place
-    is_in: bool = True
     load: Record | None = None
 
 
 @dataclass
 class _Filled:
+    """Writes what `Turns` decides as loads and stores."""
+
     trace: Trace
     records: list[Record]
     room: int
     done: Fitted
     found: list[Record] = field(default_factory=list)
     blocks: dict[Place, _Block] = field(default_factory=dict)
-    inside: set[Place] = field(default_factory=set)
-    used: int = 0
-    step: int = 0
 
     def run(self) -> list[Record]:
         """The records with loads and stores put in."""
         writers = Counter(place for record in self.records for place in _writes(record))
-        uses: dict[Place, list[int]] = {}
+        uses = uses_of(self.trace, self.records, "sbuf")
+        sizes = {place: block_bytes(self.trace, place) for place in uses}
+        turns = Turns(uses, sizes, self.room, self._moved_bytes)
         for step, record in enumerate(self.records):
-            for place in set(record.places.values()):
-                if self.trace.tensors[place[0]].memory == "sbuf":
-                    uses.setdefault(place, []).append(step)
-        self.next = {place: steps[::-1] for place, steps in uses.items()}
-        for step, record in enumerate(self.records):
-            self.step = step
             mine = {place for place in record.places.values() if place in uses}
-            for place in mine:
-                self.next[place].pop()
-            for place in sorted(mine - self.inside):
-                self._bring(place, mine, record)
+            for place, comes in turns.at(step, mine):
+                if comes:
+                    self._bring(place, record)
+                else:
+                    self._store(place, record.at)
             now = {name: self.blocks[p].place if p in mine else p for name, p in record.places.items()}
             self.found.append(replace(record, places=now))
             for place in _writes(record) & mine:
                 is_load = writers[place] == 1 and _constant_load(self.trace, record) is not None
                 self.blocks[place].load = self.found[-1] if is_load else None
-            for place in mine:
-                if not self.next[place]:
-                    self._leave(place)
+            turns.done(mine)
         return self.found
 
-    def _bring(self, place: Place, mine: set[Place], record: Record) -> None:
-        size = block_bytes(self.trace, place)
-        while self.used + size > self.room and (others := self.inside - mine):
-            self._evict(max(others, key=lambda other: (self._room_per_byte(other), other)), record.at)
-        self.inside.add(place)
-        self.used += size
+    def _moved_bytes(self, place: Place) -> int:
+        """For a tile that goes: what a load put there, or was stored before, is only loaded again."""
+        times = 1 if self.blocks[place].load is not None else 2
+        return times * block_bytes(self.trace, place) * self.trace.tensors[place[0]].partitions
+
+    def _bring(self, place: Place, record: Record) -> None:
         block = self.blocks.get(place)
         if block is None:
             self.blocks[place] = _Block(place)
@@ -159,15 +151,9 @@ class _Filled:
             block.load.instruction.replace(ring=self.trace.ring(False)), {"target": block.place}, record.at
         )
         self.found.append(block.load)
-        self.done.reloaded_bytes += size * tensor.partitions
+        self.done.reloaded_bytes += block_bytes(self.trace, place) * tensor.partitions
 
-    def _room_per_byte(self, place: Place) -> float:
-        """For how many steps its room would be free, for each byte of one column that has to be moved for that."""
-        moves = 1 if self.blocks[place].load is not None else 2
-        return (self.next[place][-1] - self.step) / (moves * self.trace.tensors[place[0]].partitions)
-
-    def _evict(self, place: Place, at: str) -> None:
-        self._leave(place)
+    def _store(self, place: Place, at: str) -> None:
         block, tensor = self.blocks[place], self.trace.tensors[place[0]]
         if block.load is not None:
             return
@@ -177,7 +163,3 @@ class _Filled:
         self.found.append(Record(DmaCopy(scratch, whole, self.trace.ring(True)), {"source": block.place}, at))
         block.load = Record(DmaCopy(whole, scratch, 0), {"target": block.place}, at)
         self.done.saved_bytes += block_bytes(self.trace, place) * rows
-
-    def _leave(self, place: Place) -> None:
-        self.inside.discard(place)
-        self.used -= block_bytes(self.trace, place)
