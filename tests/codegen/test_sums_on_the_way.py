@@ -36,20 +36,22 @@ def share(x: Array) -> Array:
 
 
 REFERENCES: dict[str, Callable[[Array], Array]] = {
-    "softmax": softmax, "layer_norm": layer_norm, "rms_norm": rms_norm, "share": share
+    "softmax": softmax, "layer_norm": layer_norm, "rms_norm": rms_norm, "rms_norm of powers": rms_norm, "share": share
 }  # fmt: skip
 
 
 def model_of(kind: str, shape: tuple[int, ...]) -> onnx.ModelProto:
     node, last = helper.make_node, {"axes": np.array([-1])}
-    weights: dict[str, Array] = {"eps": np.array(1e-5, np.float32)}
+    weights: dict[str, Array] = {"eps": np.array(1e-5, np.float32), "two": np.array(2, np.float32)}
+    normed = [
+        node("ReduceMean", ["s", "axes"], ["m"]), node("Add", ["m", "eps"], ["e"]), node("Sqrt", ["e"], ["r"]),
+        node("Div", ["x", "r"], ["y"]),
+    ]  # fmt: skip
     nodes = {
         "softmax": [node("Softmax", ["x"], ["y"])],
         "layer_norm": [node("LayerNormalization", ["x", "gamma"], ["y"])],
-        "rms_norm": [
-            node("Mul", ["x", "x"], ["s"]), node("ReduceMean", ["s", "axes"], ["m"]), node("Add", ["m", "eps"], ["e"]),
-            node("Sqrt", ["e"], ["r"]), node("Div", ["x", "r"], ["y"]),
-        ],
+        "rms_norm": [node("Mul", ["x", "x"], ["s"]), *normed],
+        "rms_norm of powers": [node("Pow", ["x", "two"], ["s"]), *normed],
         "share": [
             node("Sigmoid", ["x"], ["s"]), node("ReduceSum", ["s", "axes"], ["m"]), node("Div", ["s", "m"], ["y"])
         ],
@@ -94,7 +96,13 @@ def test_masks_in_softmax() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "columns", "is_kept"),
-    [("softmax", 197, True), ("layer_norm", 768, True), ("rms_norm", 2048, True), ("rms_norm", 16, False)],
+    [
+        ("softmax", 197, True),
+        ("layer_norm", 768, True),
+        ("rms_norm", 2048, True),
+        ("rms_norm", 16, False),
+        ("rms_norm of powers", 2048, True),
+    ],
 )
 def test_where_it_takes_less_time(kind: str, columns: int, is_kept: bool) -> None:
     """Each instruction of ACT makes a single row then; short rows are made and summed many at once."""
