@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from tvm_neuron.codegen.kernels.compared import compared_tensors
 from tvm_neuron.codegen.precision import Precision, Precisions
 from tvm_neuron.errors import UnschedulableError
 from tvm_neuron.hw import Device
-from tvm_neuron.isa.dtypes import MATMUL_DTYPES
+from tvm_neuron.isa.dtypes import MATMUL_DTYPES, device_dtype
 from tvm_neuron.schedule.expr import Axis, Index, Load
 from tvm_neuron.schedule.kernel import Contraction, Kernel, Operand, Product
 from tvm_neuron.schedule.linear import Linear
@@ -112,7 +113,7 @@ def _needed_otherwise(kernels: list[Kernel], precisions: Precisions) -> dict[Ten
         for tensor in read_else:
             origin = writer.get(tensor, kernel).origins[-1]
             found.setdefault(tensor, precisions.of(origin.name).dtype_of(tensor.dtype))
-    return found
+    return found | {tensor: device_dtype(tensor.dtype) for tensor in compared_tensors(kernels) & found.keys()}
 
 
 def elementwise_copy(reader: Kernel, source: Tensor, target: Tensor, dim: int) -> Kernel:

@@ -1,6 +1,7 @@
 """choose_dtypes: in which dtype each tensor is kept while the subgraph runs."""
 
 from tvm_neuron.codegen.integers import is_integer
+from tvm_neuron.codegen.kernels.compared import compared_tensors
 from tvm_neuron.codegen.precision import DEFAULT, Precisions
 from tvm_neuron.isa.dtypes import device_dtype
 from tvm_neuron.schedule.kernel import Contraction, Kernel, Product
@@ -13,8 +14,9 @@ def choose_dtypes(kernels: list[Kernel], precisions: Precisions = DEFAULT) -> di
     """The PE array's dtype for what it reads, else what the precision of the operator that writes a tensor says.
 
     Small tensors that the PE array does not read stay float32: a softmax's logits, maxima and sums are such, rounding
-    them costs accuracy, keeping them costs nothing. Inputs and outputs keep the model's dtype, as do integers and
-    booleans that it does not read, and what the model itself rounds.
+    them costs accuracy, keeping them costs nothing. So does what is compared with another tensor: a maximum that is
+    rounded is none of the elements. Inputs and outputs keep the model's dtype, as do integers and booleans that it does
+    not read, and what the model itself rounds.
     """
     multiplied = {
         tensor: k.root.dtype
@@ -22,6 +24,7 @@ def choose_dtypes(kernels: list[Kernel], precisions: Precisions = DEFAULT) -> di
         if isinstance(k.root, Contraction | Product)
         for tensor in k.multiplied()
     }
+    kept = compared_tensors(kernels) | {kernel.out for kernel in kernels if kernel.out.elems <= SMALL_ELEMS}
     writer = {kernel.out: kernel for kernel in kernels}
     rounded = {
         tensor
@@ -36,8 +39,8 @@ def choose_dtypes(kernels: list[Kernel], precisions: Precisions = DEFAULT) -> di
                 found[tensor] = device_dtype(tensor.dtype)
             elif tensor in multiplied:
                 found[tensor] = multiplied[tensor]
-            elif tensor.elems <= SMALL_ELEMS and not is_integer(tensor.dtype) and tensor not in rounded:
-                found[tensor] = "float32"
-            else:
+            elif is_integer(tensor.dtype) or tensor in rounded or tensor not in kept:
                 found[tensor] = precisions.of(writer[tensor].origins[-1].name).dtype_of(tensor.dtype)
+            else:
+                found[tensor] = "float32"
     return found
