@@ -72,12 +72,12 @@ def _positional(module: "torch.nn.Module", names: tuple[str, ...]) -> "torch.nn.
             self.module = module
 
         def forward(self, *arguments: torch.Tensor) -> tuple[torch.Tensor, ...]:
-            return tuple(_tensors(self.module(**dict(zip(names, arguments, strict=True)))))
+            return tuple(tensors_of(self.module(**dict(zip(names, arguments, strict=True)))))
 
     return Positional().eval()
 
 
-def _tensors(found: Any) -> Iterator["torch.Tensor"]:
+def tensors_of(found: Any) -> Iterator["torch.Tensor"]:
     """All of a result, whatever it is packed in."""
     import torch
 
@@ -85,4 +85,4 @@ def _tensors(found: Any) -> Iterator["torch.Tensor"]:
         yield found
     elif isinstance(found, (list, tuple, Mapping)):
         for part in found.values() if isinstance(found, Mapping) else found:
-            yield from _tensors(part)
+            yield from tensors_of(part)

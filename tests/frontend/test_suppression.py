@@ -6,7 +6,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from numpy.typing import NDArray
-from onnx import helper
+from onnx import TensorProto, helper
 
 from tests.frontend.test_standard_forms import compiled, made
 from tests.onnx_models import make_model
@@ -91,3 +91,28 @@ def test_boxes_of_open_shape_are_refused_with_advice() -> None:
     model = make_model(nodes, shapes, ["kept"], {"zero": np.int64([0]), "most": np.int64([3])})
     with pytest.raises(ModelError, match=r"'nms' .*boxes or scores is open.* cut the model before it .* on the host"):
         relay.frontend.from_onnx(model)
+
+
+def test_rows_that_several_operators_read() -> None:
+    boxes, scores = boxes_of((2, 12)), RNG.uniform(0, 1, (2, 3, 12)).astype(np.float32)
+    nodes = [
+        helper.make_node("NonMaxSuppression", ["b", "p", "n", "i"], ["rows"]),
+        helper.make_node("Gather", ["rows", "first"], ["image"], axis=1),
+        helper.make_node("Gather", ["rows", "last"], ["box"], axis=1),
+        helper.make_node("Mul", ["image", "twelve"], ["start"]),
+        helper.make_node("Add", ["start", "box"], ["place"]),
+        helper.make_node("Equal", ["place", "places"], ["is_it"]),
+        helper.make_node("Cast", ["is_it"], ["one"], to=TensorProto.FLOAT),
+        helper.make_node("ReduceSum", ["one", "first"], ["hits"], keepdims=0),
+        helper.make_node("Shape", ["rows"], ["sizes"]),
+        helper.make_node("Gather", ["sizes", "first"], ["count"]),
+        helper.make_node("Cast", ["count"], ["number"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["hits", "number"], ["counted"]),
+        helper.make_node("Mul", ["counted", "scale"], ["y"]),
+    ]
+    constants = {"n": np.array([12]), "i": np.float32([0.5]), "first": np.array([0]), "last": np.array([2])}
+    constants |= {"twelve": np.array([12]), "places": np.arange(24).reshape(1, 24)}
+    model = make_model(nodes, {"b": boxes.shape, "p": scores.shape, "scale": (24,)}, ["y"], constants)
+    inputs = {"b": boxes, "p": scores, "scale": RNG.uniform(1, 2, 24).astype(np.float32)}
+    (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, inputs)
+    np.testing.assert_array_equal(compiled(model, inputs)[0], expected)

@@ -347,6 +347,7 @@ def _rest():
             {},
         ),
     }
+    found |= _detections() | _loops()
     for mode, gates in (("lstm", 4), ("gru", 3), ("rnn_tanh", 1), ("rnn_relu", 1)):
         for ways, layers in ((1, 2), (2, 2)):
             size, width = 4, 3
@@ -370,3 +371,57 @@ def _rest():
             found[f"{mode}_{ways}"] = (rnn, {"x": floats(5, 2, width), "h": state} | more, {"w": floats(length) / 2})
     rnn = S.RNN(X, parameters=W, state=S.zeros((1, 0, 4)), state_size=4, num_layers=1, mode="gru")
     return found | {"rnn_from_zeros": (rnn, {"x": floats(5, 2, 3)}, {"w": floats(3 * 4 * 9) / 2})}
+
+
+def _detections():
+    rng = np.random.RandomState(5)  # of its own, so that what the others draw stays
+    scores = rng.uniform(0, 1, (2, 4, 12)).astype("float32")
+    center, half = rng.uniform(0.3, 0.7, (12, 2)), rng.uniform(0.1, 0.3, (12, 2))
+    given = {
+        "x": scores / scores.sum(1, keepdims=True),
+        "y": (rng.standard_normal((2, 48)) / 2).astype("float32"),
+        "w": np.concatenate([center - half, center + half], -1)[None].astype("float32"),
+    }
+    forms = {
+        "": {},
+        "_top": {"nms_topk": 5, "nms_threshold": 0.2},
+        "_limit": {"threshold": 0.4, "clip": False, "variances": (0.2, 0.1, 0.3, 0.1)},
+        "_one_class": {"force_suppress": True, "nms_threshold": 0.3},
+        "_kept": {"nms_threshold": -1, "threshold": 0.35},
+    }
+    detect = S.contrib.MultiBoxDetection
+    return {f"detection{name}": (detect(X, Y, W, **form), given, {}) for name, form in forms.items()}
+
+
+def _loops():
+    rng = np.random.RandomState(6)
+
+    def step(data, states):
+        out = S.FullyConnected(data, num_hidden=4, weight=W, no_bias=True) + states[0]
+        return [out * 2, data + 1], [S.tanh(out), states[1] + 1]
+
+    rows, states = S.contrib.foreach(step, X, [Y, S.var("z")])
+    given = {"x": rng.standard_normal((3, 2, 4)), "y": rng.standard_normal((2, 4)), "z": np.zeros(1)}
+    weight = {"w": rng.standard_normal((4, 4)).astype("float32")}
+    counted, (_, end) = S.contrib.while_loop(
+        lambda n, x: S.sum(x) * 0 + n < 3,
+        lambda n, x: ([S.broadcast_mul(x, n), x + 1], [n + 1, x * 1.5]),
+        [Y, X],
+        max_iterations=5,
+    )
+    counted = [S.slice_axis(each, axis=0, begin=0, end=2) for each in counted]  # further rows are whatever there was
+    start = {"x": rng.standard_normal((2, 3)), "y": np.ones(1)}
+    chosen = S.contrib.cond(S.sum(X) > S.sum(Y), lambda: X * Y + 1, lambda: X - Y)
+    two = {"x": rng.standard_normal((2, 3)), "y": rng.standard_normal((2, 3))}
+    nested, (last,) = S.contrib.foreach(
+        lambda x, s: S.contrib.foreach(lambda x, s: (x * s[0], [s[0] + x]), x, s), X, [Y]
+    )
+    found = {
+        "foreach": (S.Group([*rows, *states]), given, weight),
+        "while_loop": (S.Group([*counted, end]), start, {}),
+        "cond": (chosen, two, {}),
+        "cond_other": (chosen, {"x": two["y"], "y": two["x"]}, {}),
+        "foreach_foreach": (S.Group([nested, last]), {"x": rng.standard_normal((2, 3, 4)), "y": np.ones(4)}, {}),
+    }
+    as_floats = lambda arrays: {name: np.asarray(array, "float32") for name, array in arrays.items()}  # noqa: E731
+    return {name: (symbol, as_floats(inputs), weights) for name, (symbol, inputs, weights) in found.items()}

@@ -13,6 +13,7 @@ from tvm_neuron.codegen.cpu.products import PRODUCTS
 from tvm_neuron.codegen.cpu.rename import with_prefix
 from tvm_neuron.codegen.cpu.scattering import SCATTERING
 from tvm_neuron.codegen.cpu.schedule import schedule_kernels
+from tvm_neuron.codegen.cpu.sizes_first import define_sizes_first
 from tvm_neuron.codegen.cpu.suppression import SUPPRESSION
 from tvm_neuron.codegen.cpu.truths import TRUTHS
 from tvm_neuron.codegen.cpu.variants import with_variants
@@ -34,6 +35,7 @@ def lower(mod: tvm.IRModule, prefix: str = "") -> tvm.IRModule:
         relax.transform.FoldConstant(),
         relax.transform.FuseOps(),
         relax.transform.FuseTIR(),
+        define_sizes_first,
         schedule_kernels,
         keep_nan,
         allocate_empty_constants,

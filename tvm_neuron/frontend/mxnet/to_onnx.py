@@ -11,6 +11,7 @@ from onnx import helper
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.graph import Shape, model_of, tensor_type
 from tvm_neuron.frontend.mxnet.attributes import Attributes
+from tvm_neuron.frontend.mxnet.control_flow import CONTROL_FLOW
 from tvm_neuron.frontend.mxnet.network import Network
 from tvm_neuron.frontend.mxnet.operators import CONVERTERS, LOSSES, OUTPUTS
 from tvm_neuron.frontend.mxnet.params import Weights
@@ -43,7 +44,7 @@ def to_onnx(
             made[number] = {"": network.declare(node.name, shape, kind)}
             inputs.append(tensor_type(node.name, shape, kind))
         else:
-            made[number] = _convert(network, node, [_output(symbol, made, each)[1] for each in _inputs(node)])
+            made[number] = _convert(network, node, [_output(symbol, made, each)[1] for each in _inputs(node)], "")
     outputs: list[onnx.ValueInfoProto] = []
     for head in symbol.heads:
         name, tensor = _output(symbol, made, head)
@@ -117,19 +118,13 @@ def _shape_of_input(node: Node, shapes: Mapping[str, Shape], variables: Sequence
     )
 
 
-def _convert(network: Network, node: Node, inputs: Sequence[str]) -> dict[str, str]:
-    network.scope = node.name
-    converter = CONVERTERS.get(node.op)
-    where = f"operator '{node.name}' ({node.op})"
-    if converter is None:
-        raise ModelError(f"{where} has no converter to ONNX")
+def _convert(network: Network, node: Node, inputs: Sequence[str], scope: str) -> dict[str, str]:
+    """The operator's results, by what MXNet adds to its name; `scope` is the loop that it is part of."""
+    network.scope = scope + node.name
+    where = f"operator '{network.scope}' ({node.op})"
     attributes = Attributes(node.attributes)
     try:
-        signature(converter).bind(network, attributes, *inputs)
-    except TypeError as error:
-        raise ModelError(f"{where} can't be imported: it has {len(inputs)} inputs") from error
-    try:
-        found = converter(network, attributes, *inputs)
+        found = _results(network, node, attributes, inputs, where)
     except RefusedError as error:
         raise ModelError(f"{where} can't be imported: {error}") from error
     if attributes.passed_over():
@@ -138,3 +133,36 @@ def _convert(network: Network, node: Node, inputs: Sequence[str]) -> dict[str, s
         return {"_output": found}
     names = OUTPUTS.get(node.op) or [f"_output{number}" for number in range(len(found))]
     return dict(zip(names, found, strict=False))
+
+
+def _results(
+    network: Network, node: Node, attributes: Attributes, inputs: Sequence[str], where: str
+) -> str | Sequence[str]:
+    if node.op in CONTROL_FLOW:
+        scope = network.scope
+
+        def write(body: Symbol, tensors: Sequence[str], suffix: str) -> list[str]:
+            return _written_out(network, body, tensors, f"{scope}{suffix}/")
+
+        found = CONTROL_FLOW[node.op](network, attributes, node.subgraphs, inputs, write)
+        return found if len(found) > 1 else found[0]
+    converter = CONVERTERS.get(node.op)
+    if converter is None:
+        raise ModelError(f"{where} has no converter to ONNX")
+    try:
+        signature(converter).bind(network, attributes, *inputs)
+    except TypeError as error:
+        raise ModelError(f"{where} can't be imported: it has {len(inputs)} inputs") from error
+    return converter(network, attributes, *inputs)
+
+
+def _written_out(network: Network, body: Symbol, tensors: Sequence[str], scope: str) -> list[str]:
+    """The heads of a subgraph whose variables, in order, are these tensors."""
+    variables = [number for number, node in enumerate(body.nodes) if node.op == VARIABLE]
+    if len(variables) != len(tensors):
+        raise RefusedError(f"its subgraph has {len(variables)} variables for {len(tensors)} inputs")
+    made = {number: {"": tensor} for number, tensor in zip(variables, tensors, strict=True)}
+    for number, node in _needed(body).items():
+        if node.op != VARIABLE:
+            made[number] = _convert(network, node, [_output(body, made, each)[1] for each in _inputs(node)], scope)
+    return [_output(body, made, head)[1] for head in body.heads]

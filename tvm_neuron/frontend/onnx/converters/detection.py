@@ -2,7 +2,8 @@
 
 import math
 
-from tvm import relax
+import numpy as np
+from tvm import relax, tirx
 
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.onnx.converters.converter import Converter, Node
@@ -17,8 +18,14 @@ def _non_max_suppression(node: Node) -> relax.Expr:
         )
     boxes = _corners(node) if node.attrs.get("center_point_box", 0) else node.inputs[0]
     limits = [_number(node, 2, 0, "int64"), _number(node, 3, 0.0, "float32"), _number(node, 4, math.nan, "float32")]
-    found = relax.op.vision.all_class_non_max_suppression(boxes, node.inputs[1], *limits, output_format="onnx")
-    return node.bb.emit(relax.TupleGetItem(node.bb.emit(found), 0))
+    call = relax.op.vision.all_class_non_max_suppression(boxes, node.inputs[1], *limits, output_format="onnx")
+    found = node.bb.emit(call)
+    room, count = (node.bb.emit(relax.TupleGetItem(found, part)) for part in range(2))
+    # Relax takes the rows for as many as there can be; that there are fewer, all that follows has to know
+    begin, strides = (relax.const(np.full(2, number), "int64") for number in (0, 1))
+    end = node.emit(relax.op.concat([count, relax.const(np.array([3]), "int64")], 0))
+    rows = node.emit(relax.op.dynamic_strided_slice(room, begin, end, strides))
+    return node.bb.match_cast(rows, relax.TensorType([tirx.Var("selected", "int64"), 3], "int64"))
 
 
 def _number(node: Node, position: int, default: float, dtype: str) -> relax.Expr:
