@@ -71,6 +71,24 @@ def test_groups_of_channels(form, batch: int, groups: int, of_each: int, positio
     np.testing.assert_allclose(executor.get_output(0).numpy(), reference(x, scale, bias, groups), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_narrow_floats_are_rounded_once(dtype: str) -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(1.0, 2.0, (2, 6, 4, 3)).astype(dtype)
+    scale, bias = rng.normal(size=(2, 6)).astype(dtype)
+    node = helper.make_node("GroupNormalization", ["x", "s", "b"], ["y"], num_groups=2, epsilon=EPSILON)
+    of = helper.np_dtype_to_tensor_dtype(x.dtype)
+    model = make_model([node], {"x": list(x.shape)}, ["y"], {"s": scale, "b": bias}, opset=21, dtype=of)
+    library = tvm_neuron.compile(model, options=tvm_neuron.BuildOptions(must_compile=True, fp32_cast="none"))
+    executor = relay.graph_executor.GraphModule(library["default"](tvm_neuron.device()))
+    executor.run(x=x)
+    found = executor.get_output(0).numpy()
+    assert found.dtype == x.dtype
+    expected = reference(x, scale.astype("float64"), bias.astype("float64"), 2)
+    half = 2.0**-8 if dtype == "bfloat16" else 2.0**-11
+    np.testing.assert_allclose(found.astype("float64"), expected, rtol=half * 1.01, atol=1e-5)
+
+
 @pytest.mark.parametrize("form", [of_the_standard, of_torch])
 def test_channels_keep_their_dimension(form) -> None:  # type: ignore[no-untyped-def]
     mod, params = relay.frontend.from_onnx(form((1, 64, 32, 32), 1, *np.ones((2, 64), "float32")))

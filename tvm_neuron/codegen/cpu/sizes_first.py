@@ -25,7 +25,7 @@ def _ordered(bindings: Iterable[relax.Binding]) -> list[relax.Binding]:
     if not casts:
         return bindings
     defines = {binding.var: binding for binding in bindings}
-    defines |= {size: cast for cast in casts for size in relax.analysis.definable_tir_vars_in_type(cast.ty)}
+    defines |= {size: cast for cast in casts for size in _defined(cast)}
     done: dict[relax.Binding, None] = {}
 
     def put(binding: relax.Binding) -> None:
@@ -40,6 +40,12 @@ def _ordered(bindings: Iterable[relax.Binding]) -> list[relax.Binding]:
     for binding in bindings:
         put(binding)
     return list(done)
+
+
+def _defined(cast: relax.MatchCast) -> Iterator[tirx.Var]:
+    """Sizes that what is cast has already are only checked."""
+    known = relax.analysis.tir_vars_in_type(cast.value.ty)
+    return (size for size in relax.analysis.definable_tir_vars_in_type(cast.ty) if size not in known)
 
 
 def _sizes(binding: relax.Binding) -> Iterator[tirx.Var]:

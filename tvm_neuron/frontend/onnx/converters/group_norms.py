@@ -43,8 +43,12 @@ def _repeated(node: Node, factors: relax.Expr, channels: int) -> relax.Expr:
 
 
 def _normalized(node: Node, data: relax.Expr, scale: relax.Expr, bias: relax.Expr, groups: int) -> relax.Expr:
-    axes = list(range(2, len(data.ty.shape)))
-    return relax.op.nn.group_norm(data, scale, bias, groups, 1, axes, node.attrs.get("epsilon", 1e-5))
+    axes, dtype = list(range(2, len(data.ty.shape))), str(data.ty.dtype)
+    operands = [data, scale, bias]
+    if dtype == "bfloat16":  # which Relax's operator refuses; it computes in float32 anyway
+        operands = [node.emit(relax.op.astype(each, "float32")) for each in operands]
+    normal = relax.op.nn.group_norm(*operands, groups, 1, axes, node.attrs.get("epsilon", 1e-5))
+    return relax.op.astype(node.emit(normal), dtype) if dtype == "bfloat16" else normal
 
 
 CONVERTERS: dict[str, Converter] = {
