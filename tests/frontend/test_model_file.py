@@ -18,6 +18,8 @@ RNG = np.random.default_rng(0)
 LARGE = RNG.standard_normal((80, 50)).astype("float32")
 SMALL = RNG.standard_normal((4, 5)).astype("float32")
 
+TEXTS = [".txtpb", ".textproto", ".prototxt", ".pbtxt", ".json", ".onnxjson", ".onnxtxt", ".onnxtext"]
+
 
 def model_with(*tensors: onnx.TensorProto) -> onnx.ModelProto:
     """A model that adds the tensors to its input, one after the other."""
@@ -104,6 +106,16 @@ def test_files_of_another_kind(tmp_path: Path) -> None:
         with pytest.raises(DecodeError):
             read_model_file(path)
         with pytest.raises(ModelError, match="not an ONNX file"):
+            from_onnx(path)
+
+
+@pytest.mark.filterwarnings("ignore:The onnxtxt format is experimental")
+@pytest.mark.parametrize("suffix", TEXTS)
+def test_texts_of_another_kind(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"model{suffix}"
+    for wrong in ('{"x": ', "[" * 100_000, "\0", "graph {"):
+        path.write_text(wrong)
+        with pytest.raises(ModelError, match="not an ONNX file in the text that"):
             from_onnx(path)
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import onnx
+from google.protobuf import json_format, text_format
 from google.protobuf.message import DecodeError
 from onnx import helper
 
@@ -23,6 +24,7 @@ from tvm_neuron.runtime.tensors import aligned_empty
 Stored = Mapping[int, Callable[[], np.ndarray]]
 """Reads an initializer of the graph, by its place among them; for those that are not in the model itself."""
 
+_TEXT_ERRORS = (json_format.ParseError, text_format.ParseError, onnx.parser.ParseError, RecursionError)
 _SMALLEST_BYTES = 4096
 _VARINT, _FIXED64, _COUNTED, _FIXED32 = 0, 1, 2, 5  # protobuf's kinds of fields; ONNX has no groups
 _DTYPES = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16, onnx.TensorProto.DOUBLE}
@@ -40,11 +42,14 @@ class _Field(NamedTuple):
 def read_model_file(path: Path) -> tuple[onnx.ModelProto, Stored]:
     """The model, and what is not in it: the large weights.
 
-    Raises google's DecodeError if it isn't an ONNX file; OSError, ValueError or onnx's ValidationError if it, or a file
-    that holds tensors outside of it, can't be read.
+    Raises google's DecodeError if it isn't an ONNX file, ModelError if it isn't one in the text that its suffix names;
+    OSError, ValueError or onnx's ValidationError if it, or a file that holds tensors outside of it, can't be read.
     """
     if path.suffix != ".onnx" or not path.stat().st_size:  # another suffix may name a format of text, which onnx knows
-        return onnx.load(path), {}
+        try:
+            return onnx.load(path), {}
+        except _TEXT_ERRORS as error:
+            raise ModelError(f"{path}: not an ONNX file in the text that {path.suffix} names: {error}") from error
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         fields = list(_fields(data, 0, len(data)))
         graphs = [field for field in fields if field.number == onnx.ModelProto.GRAPH_FIELD_NUMBER]
