@@ -22,8 +22,8 @@ MANIFEST: dict[str, Any] = {
     [
         ({"order": []}, r"the model leaves nothing to run, but a \.neff is a Neuron program: write a library instead"),
         ({"order": ["neuron_0", "neuron_1"]}, r"the model became \[neuron_0, neuron_1\], but a \.neff is one"),
-        ({"inputs": [{"name": "z"}]}, "the inputs of the Neuron program are not in the order of the model's"),
-        ({"outputs": []}, "the outputs of the Neuron program are not in the order of the model's"),
+        ({"inputs": [{"name": "z"}]}, r"the model's inputs are z, those that its Neuron program has \[x\]"),
+        ({"outputs": [{"name": "y"}, {"name": "c"}]}, r"outputs are y, c, those that its Neuron program has \[y\] \("),
     ],
 )
 def test_refusals(monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], message: str) -> None:

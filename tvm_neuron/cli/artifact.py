@@ -26,8 +26,12 @@ def whole_neff(library: Any, name: str) -> neff.Pipeline:
         raise CompileError(f"the model became [{', '.join(parts)}], but a .neff is one Neuron program: {_ADVICE}")
     program = neff.read_pipeline(programs[0])
     for kind, infos in (("inputs", program.inputs), ("outputs", program.outputs)):
-        if [info.name for info in infos] != [row["name"] for row in described[kind]]:
-            raise CompileError(f"the {kind} of the Neuron program are not in the order of the model's: {_ADVICE}")
+        has, wanted = [info.name for info in infos], [row["name"] for row in described[kind]]
+        if has != wanted:
+            raise CompileError(
+                f"the model's {kind} are {', '.join(wanted)}, those that its Neuron program has [{', '.join(has)}] "
+                f"(constants, unused inputs and tensors that are there already need none): {_ADVICE}"
+            )
     first = replace(program.cores[0], placement=rows)
     if len(program.cores) == 1:
         first = replace(first, name=name)
