@@ -41,6 +41,8 @@ def test_set_input_run_get_output(module: graph_executor.GraphModule) -> None:
     copy = tvm.nd.empty(expected[0].shape)
     assert module.get_output(0, copy) is copy
     np.testing.assert_array_equal(copy.numpy(), module.get_output(0).numpy())
+    for key in ("out", np.int64(0)):
+        np.testing.assert_array_equal(copy.numpy(), module.get_output(key).numpy())
 
 
 def test_inputs_by_index_keyword_and_as_tensor(module: graph_executor.GraphModule) -> None:
@@ -65,10 +67,12 @@ def test_inputs_by_index_keyword_and_as_tensor(module: graph_executor.GraphModul
         (lambda m: m.set_input(1, X), "input 1 is not one of the model's; it takes 'x'"),
         (lambda m: m.set_input("x", X[:, :2]), r"input 'x' has shape \[1, 2, 8, 8\]; the model takes \[1, 3, 8, 8\]"),
         (lambda m: m.set_input("x", X.astype("complex64")), "input 'x' is complex64; the model takes float32: convert"),
+        (lambda m: m.set_input("x", [[1.0, 2.0], [3.0]]), "input 'x' is no array: .*inhomogeneous"),
+        (lambda m: m.set_input("x", "text"), r"input 'x' has shape \[\]; the model takes"),
         (lambda m: m.set_input("x"), "no value is given for input 'x'"),
         (lambda m: m.get_input("x"), "input 'x' was not set"),
         (lambda m: m.get_output(0), "there are no outputs before the first run"),
-        (lambda m: (m.run(x=X), m.get_output(7)), "output 7 does not exist: the model has 2"),
+        (lambda m: (m.run(x=X), m.get_output(7)), "output 7 is not one of the model's; it gives 'out', 'gate'"),
         (lambda m: graph_executor.GraphModule(3), r"GraphModule takes lib\['default'\]\(device\), got int"),
     ],
 )

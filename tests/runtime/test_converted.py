@@ -1,13 +1,14 @@
 """Inputs of another dtype: converted as TVM's own executors do it, with a word where values change."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tvm_neuron.errors import InputWarning
 from tvm_neuron.neff import TensorInfo
-from tvm_neuron.runtime.converted import converted
+from tvm_neuron.runtime.converted import as_array, converted
 
 
 @pytest.mark.parametrize(
@@ -48,3 +49,17 @@ def test_what_changes_is_told(given: np.ndarray, dtype: str, said: str) -> None:
 def test_what_is_no_number_stays_as_it_is() -> None:
     for given in (np.array(["a"]), np.array([1j])):
         assert converted(TensorInfo("x", (1,), "float32"), given) is given
+
+
+@pytest.mark.parametrize(("given", "dtype"), [([0.1, 1e300], "float32"), ([3, 4], "float16"), (0.1, "bfloat16")])
+def test_numbers_and_lists_of_them_have_no_dtype_of_their_own(given: Any, dtype: str) -> None:
+    info = TensorInfo("x", np.shape(given), dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert converted(info, as_array(info, given)).dtype.name == dtype
+
+
+def test_a_list_that_the_dtype_does_not_hold() -> None:
+    info = TensorInfo("x", (2,), "int32")
+    with pytest.warns(InputWarning, match="1 of 2 values change, 1.5 to 1"):
+        converted(info, as_array(info, [1.5, 2]))

@@ -57,8 +57,8 @@ class GraphModule:
         inputs = self.module.inputs
         return {spec.name: spec.shape for spec in inputs}, {spec.name: spec.dtype for spec in inputs}
 
-    def get_output(self, index: int, out: tvm.runtime.Tensor | None = None) -> tvm.runtime.Tensor:
-        """Output `index` of the last run, copied to `out` if given."""
+    def get_output(self, index: str | int, out: tvm.runtime.Tensor | None = None) -> tvm.runtime.Tensor:
+        """The result of the last run of that name or number, copied to `out` if given."""
         return _copied(self.module.get_output(index), out)
 
     def benchmark(

@@ -1,15 +1,38 @@
-"""converted: an input in the dtype that the model takes, as TVM's own executors have it; what changes is told."""
+"""as_array, converted: an input in the dtype that the model takes, as TVM has it; what changes is told."""
 
 import warnings
+from typing import Any
 
 import numpy as np
+import tvm
 from numpy.typing import NDArray
 
-from tvm_neuron.errors import InputWarning
+from tvm_neuron.errors import InputError, InputWarning
 from tvm_neuron.neff import TensorInfo
+from tvm_neuron.runtime.tensors import as_numpy
 
 _NUMBERS = "biuf"
 """NumPy's kinds: truth values, whole numbers with a sign and without, floats."""
+
+
+def as_array(info: TensorInfo, value: Any) -> NDArray[Any]:
+    """A tensor, an array, a number or nested lists as an array; floats of the latter two have no width of their own.
+
+    Raises:
+        InputError: it is none of them.
+    """
+    if isinstance(value, tvm.runtime.Tensor):
+        return as_numpy(value)
+    if isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:  # lists of several lengths
+        raise InputError(f"input '{info.name}' is no array: {error}") from error
+    if array.dtype.kind != "f" or "float" not in info.dtype:
+        return array
+    with np.errstate(over="ignore"):
+        return array.astype(info.dtype)
 
 
 def converted(info: TensorInfo, array: NDArray[np.generic]) -> NDArray[np.generic]:

@@ -15,7 +15,8 @@ from tvm_neuron.runtime.batches import rows_of
 from tvm_neuron.runtime.bound import check_same
 from tvm_neuron.runtime.bucket import Bucket, for_rows
 from tvm_neuron.runtime.contents import Library, bound_in, virtual_machines, weights_of
-from tvm_neuron.runtime.converted import converted
+from tvm_neuron.runtime.converted import as_array, converted
+from tvm_neuron.runtime.named import index_of
 from tvm_neuron.runtime.tensors import as_numpy, widened
 from tvm_neuron.runtime.timing import time_evaluator
 from tvm_neuron.runtime.transfers import Moved, counting
@@ -149,43 +150,30 @@ class Executor:
 
     def get_input(self, key: str | int) -> tvm.runtime.Tensor:
         """The value that was set for an input."""
-        name = self._info(key).name
+        name = self.inputs[index_of(key, self.inputs)].name
         if name not in self._values:
             raise InputError(f"input '{name}' was not set")
         return self._values[name]
 
-    def get_output(self, index: int) -> tvm.runtime.Tensor:
-        """Output `index` of the last run."""
+    def get_output(self, key: str | int) -> tvm.runtime.Tensor:
+        """The result of the last run of that name or number."""
         results = self._results
         self._turns.check_outputs()  # of these
         if not results:
             raise InputError("there are no outputs before the first run")
-        if not 0 <= index < len(results):
-            raise InputError(f"output {index} does not exist: the model has {len(results)}")
-        return results[index]
+        return results[index_of(key, self.outputs, "output")]
 
     def get_input_index(self, name: str) -> int:
         """The position of an input, -1 if there is none of that name."""
         names = [info.name for info in self.inputs]
         return names.index(name) if name in names else -1
 
-    def _info(self, key: str | int) -> TensorInfo:
-        index = key if isinstance(key, int) else self.get_input_index(key)
-        if not 0 <= index < len(self.inputs):
-            takes = ", ".join(f"'{info.name}'" for info in self.inputs)
-            raise InputError(f"input {key!r} is not one of the model's; it takes {takes}")
-        return self.inputs[index]
-
     def _set(self, key: str | int, value: Value) -> None:
         if isinstance(key, str) and key in self.bound:
             check_same(key, value, self.bound[key])
             return
-        info = self._info(key)
-        is_array = isinstance(value, tvm.runtime.Tensor | np.ndarray | np.generic)
-        array = as_numpy(value) if isinstance(value, tvm.runtime.Tensor) else np.asarray(value)
-        if not is_array:  # numbers and lists have no dtype of their own
-            array = array.astype(info.dtype)
-        array = converted(info, widened(array))
+        info = self.inputs[index_of(key, self.inputs)]
+        array = converted(info, widened(as_array(info, value)))
         if any(bucket.takes(info.name, array.shape) for bucket in self._buckets):
             info = replace(info, shape=array.shape)
         check_inputs([info], {info.name: array})

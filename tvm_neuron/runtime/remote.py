@@ -18,7 +18,9 @@ from tvm_neuron.errors import InputError
 from tvm_neuron.neff import TensorInfo
 from tvm_neuron.runtime.bound import check_same
 from tvm_neuron.runtime.contents import Library
+from tvm_neuron.runtime.converted import as_array
 from tvm_neuron.runtime.executor import Executor, executors
+from tvm_neuron.runtime.named import index_of
 from tvm_neuron.runtime.timing import time_evaluator
 
 Served = Callable[..., Any]
@@ -81,13 +83,12 @@ class RemoteExecutor:
             if name in self._bound:
                 check_same(str(name), each, self._bound[str(name)])
                 continue
-            array = each.numpy() if isinstance(each, tvm.runtime.Tensor) else np.asarray(each)
-            if not isinstance(each, tvm.runtime.Tensor | np.ndarray | np.generic):
-                array = array.astype(self.inputs[self._index(name)].dtype)
+            info = self.inputs[index_of(name, self.inputs)]
+            array = each.numpy() if isinstance(each, tvm.runtime.Tensor) else as_array(info, each)
             there = self._served("space", name, str(array.dtype), *array.shape)
             there.copyfrom(np.ascontiguousarray(array).reshape(array.shape))
             self._served("set", name)
-            self._values[self.inputs[self._index(name)].name] = there
+            self._values[info.name] = there
 
     def run(self, **values: Any) -> None:
         """Sets inputs, and runs there."""
@@ -107,22 +108,15 @@ class RemoteExecutor:
 
         Raises InputError: it was not set.
         """
-        name = self.inputs[self._index(key)].name
+        name = self.inputs[index_of(key, self.inputs)].name
         if name not in self._values:
             raise InputError(f"input '{name}' was not set")
         return self._values[name]
 
-    def get_output(self, index: int) -> tvm.runtime.Tensor:
-        """Output `index` of the last run, on the server; `.numpy()` copies it."""
-        return self._served("output", index)
+    def get_output(self, key: str | int) -> tvm.runtime.Tensor:
+        """The result of the last run of that name or number, on the server; `.numpy()` copies it."""
+        return self._served("output", index_of(key, self.outputs, "output"))
 
     def get_input_index(self, name: str) -> int:
         """The position of an input, -1 if there is none of that name."""
         return next((index for index, info in enumerate(self.inputs) if info.name == name), -1)
-
-    def _index(self, key: str | int) -> int:
-        index = key if isinstance(key, int) else self.get_input_index(key)
-        if not 0 <= index < len(self.inputs):
-            takes = ", ".join(f"'{info.name}'" for info in self.inputs)
-            raise InputError(f"input {key!r} is not one of the model's; it takes {takes}")
-        return index
