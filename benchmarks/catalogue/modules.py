@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 import tvm_neuron
 from benchmarks.catalogue.apart import preload, run_apart
 from benchmarks.catalogue.entry import Arrays, Entry
-from benchmarks.catalogue.export import tensors_of
 from benchmarks.catalogue.sources import entries, make
 from benchmarks.catalogue.weights import randomise
 from tvm_neuron import BuildOptions
 from tvm_neuron.errors import NeuronError, NeuronWarning
+from tvm_neuron.frontend.torch.results import tensors_of
 from tvm_neuron.relay.factory import ExecutorFactory
 
 if TYPE_CHECKING:

@@ -115,6 +115,54 @@ def test_what_export_refuses_is_traced_and_said() -> None:
     assert relative_error(outputs(library, x)[0], x.relu()) < BFLOAT16
 
 
+class Memory:
+    """Of a class that torch does not know, as caches of decoders are; it knows itself."""
+
+    def __init__(self, keys: torch.Tensor, values: torch.Tensor) -> None:
+        self.layers, self.kind, self.itself = [(keys, values)], torch.float32, self
+
+
+class Remembering(torch.nn.Module):
+    def __init__(self, chooses: bool) -> None:
+        super().__init__()
+        self.inner, self.chooses = torch.nn.Linear(4, 4), chooses
+
+    def forward(self, first: torch.Tensor, other: torch.Tensor) -> dict[str, object]:
+        found = self.inner(first) - other
+        if self.chooses and first.sum() > 0:  # which can only be traced
+            found = found * 2
+        return {"found": found, "memory": Memory(found.sin(), other + 1), "none": None, "number": 3}
+
+
+@pytest.mark.filterwarnings("ignore:torch.export can't capture the Remembering")
+@pytest.mark.parametrize("chooses", [False, True])
+def test_tensors_of_results_are_found_whatever_they_are_packed_in(chooses: bool) -> None:
+    torch.manual_seed(2)
+    model, (first, other) = Remembering(chooses).eval(), torch.rand(2, 8, 4)
+    found = outputs(tvm_neuron.compile(model, {"first": first, "other": other}), first, other)
+    with torch.no_grad():
+        right = model(first, other)
+    (keys, values), *_ = right["memory"].layers
+    assert len(found) == 3
+    for ours, theirs in zip(found, (right["found"], keys, values), strict=True):
+        assert relative_error(ours, theirs) < BFLOAT16
+    assert not model._forward_hooks
+
+
+@pytest.mark.parametrize(
+    ("examples", "message"),
+    [
+        ({"y": torch.ones(2)}, "the script has the arguments x before one that was given"),
+        ({"z": torch.ones(2)}, "the script takes the arguments x, y, got 0 by position and z"),
+        ((torch.ones(2),) * 3, "the script takes the arguments x, y, got 3 by position"),
+    ],
+)
+def test_arguments_that_a_script_has_not(examples, message: str) -> None:
+    script = torch.jit.trace(lambda x, y: x + y, (torch.ones(2), torch.ones(2)))
+    with pytest.raises(ModelError, match=message):
+        tvm_neuron.compile(script, examples)
+
+
 @pytest.mark.parametrize(
     "model",
     [

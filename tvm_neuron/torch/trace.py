@@ -9,6 +9,7 @@ from torch.utils import _pytree as pytree
 from tvm_neuron.build import BuildOptions
 from tvm_neuron.compile_model import compile_model
 from tvm_neuron.frontend.torch.capture import Arguments
+from tvm_neuron.frontend.torch.results import tensors_of
 from tvm_neuron.torch.operator import as_tensor
 
 
@@ -57,4 +58,4 @@ def _plain(result: Any) -> Any:
         return dict(result)
     if isinstance(result, list | tuple) and all(isinstance(part, torch.Tensor) for part in result):
         return list(result) if isinstance(result, list) else tuple(result)
-    return tuple(leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor))
+    return tensors_of(result)

@@ -8,6 +8,8 @@ from typing import Any
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.cause import cause
 from tvm_neuron.frontend.torch.need import need_torch
+from tvm_neuron.frontend.torch.quiet import quiet
+from tvm_neuron.frontend.torch.results import tensors_of
 from tvm_neuron.frontend.torch.training import depends_on_training
 
 
@@ -53,8 +55,9 @@ def capture(model: Any, example_inputs: Any) -> tuple[Any, Arguments]:
     is_training = any(each.training for each in module.modules())
     if not is_training:  # a call would change what the others keep
         _check_runs(model, arguments)
+    plain = module.register_forward_hook(lambda _module, _given, result: tensors_of(result))
     try:
-        with torch.no_grad(), _quiet():
+        with torch.no_grad(), quiet():
             program = torch.export.export(module, arguments.positional, dict(arguments.named or {}))
         if is_training and depends_on_training(program):
             raise _in_training(name)
@@ -71,6 +74,8 @@ def capture(model: Any, example_inputs: Any) -> tuple[Any, Arguments]:
             stacklevel=4,
         )
         return captured, arguments
+    finally:
+        plain.remove()
 
 
 def _in_training(name: str) -> ModelError:
@@ -92,7 +97,7 @@ def _check_runs(model: Any, arguments: Arguments) -> None:
 def _traced(module: Any, arguments: Arguments, exported: Exception) -> Any:
     torch = need_torch()
     try:
-        with torch.no_grad(), _quiet():
+        with torch.no_grad(), quiet():
             if arguments.named:
                 return torch.jit.trace(module, example_kwarg_inputs=dict(arguments.named), strict=False)
             return torch.jit.trace(module, arguments.positional, strict=False)
@@ -111,8 +116,3 @@ def _as_module(function: Any) -> Any:
             return function(*args, **kwargs)
 
     return Function().eval()
-
-
-def _quiet() -> "warnings.catch_warnings[None]":
-    """Without what torch warns of in its own code."""
-    return warnings.catch_warnings(action="ignore")

@@ -2,9 +2,7 @@
 
 import contextlib
 import io
-import logging
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -15,6 +13,7 @@ from tvm_neuron.frontend.cause import cause
 from tvm_neuron.frontend.torch.capture import Arguments
 from tvm_neuron.frontend.torch.names import name_by_modules
 from tvm_neuron.frontend.torch.need import need_torch
+from tvm_neuron.frontend.torch.quiet import quiet
 
 OPSET = 20
 """The latest that both of torch's exporters write."""
@@ -29,8 +28,10 @@ def to_onnx(captured: Any, arguments: Arguments, input_names: Sequence[str] | No
     torch = need_torch()
     is_program = isinstance(captured, torch.export.ExportedProgram)
     try:
-        with torch.no_grad(), _silent():
+        with torch.no_grad(), quiet(), contextlib.redirect_stdout(io.StringIO()):  # the exporters print
             model = _of_program(captured) if is_program else _of_script(captured, arguments, input_names)
+    except ModelError:
+        raise
     except Exception as error:
         raise ModelError(f"torch's exporter to ONNX can't write the model: {cause(error)}") from error
     return name_by_modules(model)
@@ -47,27 +48,24 @@ def _of_program(program: Any) -> onnx.ModelProto:
 def _of_script(script: Any, arguments: Arguments, input_names: Sequence[str] | None) -> onnx.ModelProto:
     torch = need_torch()
     file = io.BytesIO()
+    given = _by_position(script, arguments)  # torch.onnx takes the named ones of a script for one input
     torch.onnx.export(
-        script, arguments.positional, file, kwargs=dict(arguments.named or {}), dynamo=False, opset_version=OPSET,
-        input_names=list(input_names or _parameters(script, arguments)),
-    )  # fmt: skip
+        script, tuple(given.values()), file, dynamo=False, opset_version=OPSET, input_names=list(input_names or given)
+    )
     return onnx.load_model_from_string(file.getvalue())
 
 
-def _parameters(script: Any, arguments: Arguments) -> list[str]:
-    """The names of the arguments, as far as each is one tensor."""
+def _by_position(script: Any, arguments: Arguments) -> dict[str, Any]:
+    """The arguments of the call by their names, in the order that the script has them."""
     schema = (script.forward if hasattr(script, "forward") else script).schema
     names = [argument.name for argument in schema.arguments if argument.name != "self"]
-    return [*names[: len(arguments.positional)], *(arguments.named or {})]
-
-
-@contextlib.contextmanager
-def _silent() -> Iterator[None]:
-    """Without the exporters' own prints, warnings and log."""
-    level = logging.root.manager.disable
-    logging.disable(logging.ERROR)
-    try:
-        with warnings.catch_warnings(action="ignore"), contextlib.redirect_stdout(io.StringIO()):
-            yield
-    finally:
-        logging.disable(level)
+    given = dict(zip(names, arguments.positional, strict=False)) | dict(arguments.named or {})
+    if len(given) != len(arguments.positional) + len(arguments.named or {}) or not given.keys() <= set(names):
+        raise ModelError(
+            f"the script takes the arguments {', '.join(names)}, got {len(arguments.positional)} by position"
+            f"{''.join(f' and {name}' for name in arguments.named or {})}"
+        )
+    before = names[: len(given)]
+    if missing := [name for name in before if name not in given]:
+        raise ModelError(f"the script has the arguments {', '.join(missing)} before one that was given: give them too")
+    return {name: given[name] for name in before}
