@@ -106,9 +106,14 @@ def run_case(folder: Path, case: Case) -> Found:
     return _run(case.corpus, case.name, call, lambda found: off(found, case.reference(*wide)), case.tolerance)
 
 
+def reference_of(folder: Path, kernel: Path) -> ModuleType:
+    """What NKIBench has of inputs and NumPy beside one of its kernels."""
+    return load(next(folder.rglob(f"NKIBench/reference/{kernel.stem.removesuffix('_0')}_numpy_*.py")))
+
+
 def run_nkibench(folder: Path, kernel: Path, measured: dict[str, float]) -> Found:
     """Runs a kernel of NKIBench against the reference beside it."""
-    reference = load(next(folder.rglob(f"NKIBench/reference/{kernel.stem.removesuffix('_0')}_numpy_*.py")))
+    reference = reference_of(folder, kernel)
     np.random.seed(0)
     inputs = reference.get_inputs()
 

@@ -6,6 +6,7 @@ by the code under test.
 """
 
 from dataclasses import replace
+from math import prod
 
 import pytest
 
@@ -189,6 +190,29 @@ def test_computed_addresses_take_longer_to_start() -> None:
     """Dynamic addressing: max(600, N) cycles, those of GpSimd's 1.4 GHz."""
     extra = gather(64, 0).cost(V2).latency_cycles - V2.dma_start_ns
     assert extra == round(600 / 1.4)
+
+
+def test_rows_far_apart_in_device_memory_take_longer() -> None:
+    """Two published kernels: rows of 4 KiB and of 2 KiB, some 1 MB apart, took 372 and 353 ns of an engine each."""
+    for row, step, at_least, at_most in (
+        (1024, 229_376, 353, 372), (512, 262_144, 353, 372), (1024, 12_288, 0, 4096 / 17 + 1),
+        (512, 512, 0, 2048 / 17 + 1), (16_384, 262_144, 0, 65_536 / 17 + 1), (49_152, 49_152, 0, 196_608 / 17 + 1),
+    ):  # fmt: skip
+        apart = DramTile(0, _F, affine(0), ((step, 128), (1, row)))
+        for copy in (DmaCopy(sbuf(128, row, dtype=_F), apart, 0), DmaCopy(apart, sbuf(128, row, dtype=_F), 0)):
+            assert at_least <= copy.cost(V2).busy_cycles * 16 / 128 <= at_most
+
+
+def test_of_rows_in_pieces_each_first_one_is_far() -> None:
+    device = replace(V2, dma_far_ns=1106, dram_bytes_per_second=2**48)  # 1,000 more, and bytes take no time
+    for dims, far in (
+        (((10**6, 8), (256, 4), (1, 16)), 8), (((10**6, 8), (10**5, 4), (1, 16)), 32),
+        (((400_000, 8), (1000, 400), (1, 9)), 0), (((1, 8), (10**6, 4)), 32),
+    ):  # fmt: skip
+        shape = tuple(count for _, count in dims)
+        pieces = prod(shape[:-1]) if dims[-1][0] == 1 else prod(shape)
+        busy = DmaCopy(sbuf(*shape, dtype=_F), DramTile(0, _F, affine(0), dims), 0).cost(device).busy_cycles
+        assert busy == -(-(pieces * 106 + far * 1000) // 16)
 
 
 @pytest.mark.parametrize("partitions", [1, 32, 128])

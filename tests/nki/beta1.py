@@ -276,3 +276,30 @@ def one_after_the_other(x):
         total[...] = nl.add(total, tile)
         nl.store(out[at], value=total)
     return out
+
+
+@nki.jit
+def all_banks(x, y):
+    """Sums in all banks of PSUM at once, each from two products."""
+    out = nl.ndarray((x.shape[0], 8, 128, 512), dtype=x.dtype, buffer=nl.shared_hbm)
+    for at in nl.affine_range(x.shape[0]):
+        sums = nl.zeros((8, nl.par_dim(128), 512), dtype=np.float32, buffer=nl.psum)
+        for half in nl.affine_range(2):
+            tile = nl.load(x[at, half])
+            for bank in nl.affine_range(8):
+                sums[bank] += nl.matmul(tile, nl.load(y[half, bank]), transpose_x=True)
+        for bank in nl.affine_range(8):
+            nl.store(out[at, bank], value=nl.copy(sums[bank]))
+    return out
+
+
+@nki.jit
+def kept_apart(x):
+    """Exponentials that are all made before the first is used, then by turns."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    powers = nl.ndarray((x.shape[0], nl.par_dim(128), x.shape[2]), dtype=x.dtype)
+    for at in nl.affine_range(x.shape[0]):
+        powers[at] = nl.exp(nl.negative(nl.load(x[at])))
+    for at in nl.affine_range(x.shape[0]):
+        nl.store(out[at], value=nl.exp(nl.multiply(nl.exp(powers[at]), powers[at])))
+    return out

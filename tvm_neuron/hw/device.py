@@ -10,6 +10,7 @@ _LACKS = (
     "fp8_matmul_rows",
     "dma_indirect_ns",
     "dma_transpose_percent",
+    "dma_far_ns",
     "gpsimd_clock_hz",
     "instruction_overhead_cycles",
 )  # as 0: it has none
@@ -57,6 +58,8 @@ class Device:
     dma_queues: int
     dma_descriptor_ns: int
     dma_descriptor_max_bytes: int
+    dma_far_bytes: int  # of device memory between two descriptors from which the second takes longer
+    dma_far_ns: int  # that long at least; 0: no longer than others
     dma_start_ns: int
     dma_transpose_percent: int  # of the rate, for what is contiguous in DRAM along another axis; 0: element by element
     dma_indirect_ns: int  # more until a transfer with computed addresses starts; 0: the DMA has none

@@ -13,6 +13,8 @@ _FOLDER = Path(__file__).parent / "chips"
 # What descriptions of chips, those in NEFFs too, did not have from the start: the chip lacks it or is as others.
 _LATER: dict[str, Any] = {
     "core_generation": {"value": 2, "source": "not described: NeuronCore-v2"},
+    "dma_far_bytes": {"value": 131_072, "source": "not described: as NeuronCore-v2"},
+    "dma_far_ns": {"value": 0, "source": "not described: no longer, as when the description was made"},
     "dma_indirect_ns": {"value": 0, "source": "not described: no computed addresses"},
     "dma_transpose_percent": {"value": 0, "source": "not described: element by element"},
     "fp8_matmul_rows": {"value": 0, "source": "not described: no 8-bit floats"},

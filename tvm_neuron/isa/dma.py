@@ -99,8 +99,20 @@ def _transfer(device: Device, target: Tile | DramTile, source: Tile | DramTile, 
     descriptors = ceil(elems * item / min(run * item, device.dma_descriptor_max_bytes))
     moved = sum(elems * size_bytes(side.dtype) for side in (target, source) if isinstance(side, DramTile))
     carried = max(moved, elems * max(item, size_bytes(target.dtype)))
-    by_descriptors = descriptors * device.dma_descriptor_ns / device.dma_engines
+    far = max((_far(device, side) for side in (target, source) if isinstance(side, DramTile)), default=0)
+    later = far * max(0, device.dma_far_ns - device.dma_descriptor_ns)
+    by_descriptors = (descriptors * device.dma_descriptor_ns + later) / device.dma_engines
     return ceil(max(by_descriptors, carried * 1e9 / device.dram_bytes_per_second)), moved
+
+
+def _far(device: Device, side: DramTile) -> int:
+    """Descriptors that begin far from where the one before ends."""
+    item, inside = size_bytes(side.dtype), 1
+    for at, (step, count) in reversed(list(enumerate(side.dims))):
+        if count > 1 and (step - inside) * item >= device.dma_far_bytes:
+            return prod(count for _, count in side.dims[: at + 1])
+        inside += step * (count - 1)
+    return 0
 
 
 def _turned_elems(device: Device, target: Tile | DramTile, source: Tile | DramTile) -> int:

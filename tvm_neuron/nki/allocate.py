@@ -67,9 +67,9 @@ def assemble(trace: Trace, outputs: set[int]) -> Assembled:
 
 def _fitted(trace: Trace) -> tuple[list[Record], Fitted, dict[Place, int]]:
     """The records that fit, and the first byte of every logical tile: where gaps keep one out, more is spilled."""
-    every = ordered(trace, trace.records)
     for filled in FILLED:
-        records, fitted = fit(trace, every, filled)
+        records, fitted = fit(trace, trace.records, filled)
+        records = ordered(trace, records)
         sbuf, failed = _offsets(trace, records, "sbuf")
         if not failed or trace.is_placed:
             break

@@ -24,6 +24,7 @@ class Fitted:
     """What fit did: loads that were left out, and bytes that were stored and loaded again for want of room."""
 
     loads: int = 0
+    spared_bytes: int = 0  # of these loads
     saved_bytes: int = 0
     reloaded_bytes: int = 0
 
@@ -80,6 +81,7 @@ def _share(trace: Trace, records: list[Record], done: Fitted) -> list[Record]:
             if writers[place] == 1 and first.setdefault(key, place) != place:
                 same[place] = first[key]
                 done.loads += 1
+                done.spared_bytes += record.instruction.moved_bytes(source)
                 continue
         places = {name: same.get(place, place) for name, place in record.places.items()}
         found.append(replace(record, places=places))

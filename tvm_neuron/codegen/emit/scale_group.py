@@ -1,5 +1,6 @@
 """scale_group: stationary tiles times a value for each of their rows, made just before the PE array reads them."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import prod
@@ -41,7 +42,7 @@ def scale_group(emitter: Emitter, kernel: Kernel, loaded: Sequence[Placed]) -> l
         return list(loaded)
     at = emitter.builder.scaled.take(sum(tile.bytes_per_partition for tile, _ in loaded))
     scaled: list[Placed] = []
-    busy = dict.fromkeys(("act", "pool"), 0)
+    busy = Counter[str]()
     for tile, source in loaded:
         for part, factor in _parts(emitter, root, tile):
             _emit_quicker(emitter, _moved(part, at), _moved(part, source), factor, busy)
@@ -75,7 +76,7 @@ def _moved(tile: Tile, at: int) -> Tile:
     return replace(tile, offset=tile.offset.plus(at))
 
 
-def _emit_quicker(emitter: Emitter, result: Tile, source: Tile, factor: Tile, busy: dict[str, int]) -> None:
+def _emit_quicker(emitter: Emitter, result: Tile, source: Tile, factor: Tile, busy: Counter[str]) -> None:
     """On the engine that has it done sooner, behind what it was given before."""
     ways: tuple[Instruction, ...] = (
         Activation(result=result, source=source, scale=factor, bias=-0.0, function="copy"),

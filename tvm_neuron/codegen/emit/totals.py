@@ -89,8 +89,8 @@ def _pays(device: Device, made: Activation, total: Tile, tile_elems: int) -> boo
     alone = elementwise_cycles(device, tile_elems, made.source, made.result) * elems // tile_elems
     after = TensorReduce(result=total, source=made.result, op="add", axes=len(made.result.dims))
     summed = after.cost(device).busy_cycles
-    act_hz, pool_hz = (clock_hz(device, engine) for engine in ("act", "pool"))
-    return duration_ps(whole, act_hz) <= duration_ps(alone, act_hz) + duration_ps(summed, pool_hz)
+    made_hz, summed_hz = clock_hz(device, made.engine), clock_hz(device, after.engine)
+    return duration_ps(whole, made_hz) <= duration_ps(alone, made_hz) + duration_ps(summed, summed_hz)
 
 
 def _operands(made: Activation) -> dict[str, Any]:

@@ -152,9 +152,10 @@ def tensor_tensor_scan(
 
 
 def tensor_copy(src: Any, engine: Any = None) -> Result:
-    """The same values; by default on the Scalar engine out of PSUM, else on Vector."""
+    """The same values; by default on the Scalar engine, whole numbers of SBUF on Vector, which does not round them."""
     on_chip("a copy", src)
-    if engine == "scalar" or (engine in (None, "unknown") and src.tensor.memory == "psum"):
+    is_exact = src.tensor.memory == "psum" or "float" in src.tensor.dtype
+    if engine == "scalar" or (engine in (None, "unknown") and is_exact):
         return activation("copy", src)
     return elementwise(TensorCopy, {"source": src}, src.tensor.dtype)
 
