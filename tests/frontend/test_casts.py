@@ -41,4 +41,7 @@ def test_a_cast_to_what_no_engine_has_says_so() -> None:
     model = make_model([helper.make_node("Cast", ["x"], ["y"], to=TensorProto.UINT32)], {"x": (3,)}, ["y"])
     mod, params = relay.frontend.from_onnx(model)
     (row,) = tvm_neuron.report(relay.build(mod, target="neuron", params=params)).placement
-    assert row.reason == "No engine has 64-bit floats or unsigned integers of more than 8 bits; astype has uint32"
+    assert row.reason == (
+        "Operators there have no floats of 64 or 8 bits and no unsigned integers of more than 8; "
+        "astype has uint32"
+    )

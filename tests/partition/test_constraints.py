@@ -46,7 +46,8 @@ def test_a_float_operator_of_static_shape_matches() -> None:
         ),
         (
             relax.op.add(var((4,), "float64"), var((4,), "float64")),
-            "No engine has 64-bit floats or unsigned integers of more than 8 bits; add has float64",
+            "Operators there have no floats of 64 or 8 bits and no unsigned integers of more than 8; "
+            "add has float64",
         ),
         (
             relax.call_pure_packed("custom", var((4,)), ty_args=relax.TensorType((4,), "float32")),

@@ -1,4 +1,4 @@
-"""Conversions between all dtypes of the core, from the graph to the instructions, bit for bit on random bit patterns.
+"""Conversions between all dtypes of models on the core, down to the instructions, bit for bit on random bit patterns.
 
 The references are NumPy's and ml_dtypes' conversions. What those leave open is written out: floats beyond an integer's
 range take the low bits in up to 16 bits and saturate in more, and of NaN only that it stays one is compared.
@@ -19,10 +19,11 @@ from tvm import relax
 import tvm_neuron
 from tvm_neuron import relay
 from tvm_neuron.isa.dtypes import DTYPES
+from tvm_neuron.partition.constraints import SUPPORTED_DTYPES
 
 _SHAPE = (4, 32)
 _LARGEST_INT32 = 2**31 - 128  # that float32 holds
-_PAIRS = list(permutations(DTYPES, 2))
+_PAIRS = list(permutations([dtype for dtype in DTYPES if dtype in SUPPORTED_DTYPES], 2))
 
 
 @lru_cache(maxsize=1)  # an executor has the memory of a core

@@ -55,8 +55,8 @@ def race(program: Program, device: Device) -> str:
 def test_without_the_wait_between_convolution_and_relu(compiled: Neff) -> None:
     """The activation that empties PSUM would not wait for the matmuls that fill it."""
     broken = [p for i, p in without_one_wait(compiled.program) if i.mnemonic == "activation"]
-    with pytest.raises(ProgramError, match="Data race between Op1 'nc_matmul of conv1' and Op2 'activation of conv1'"):
-        check_races(broken[0], compiled.device)
+    messages = [race(program, compiled.device) for program in broken]
+    assert any("Data race between Op1 'nc_matmul of conv1' and Op2 'activation of conv1'" in m for m in messages)
 
 
 def test_without_the_wait_between_two_convolutions(compiled: Neff) -> None:

@@ -106,7 +106,7 @@ def has_static_shape(call: relax.Call, _is_constant: IsConstant) -> Verdict:
 
 
 def has_supported_dtype(call: relax.Call, is_constant: IsConstant) -> Verdict:
-    """No engine has 64-bit floats or unsigned integers of more than 8 bits; {op} has {found}."""
+    """Operators there have no floats of 64 or 8 bits and no unsigned integers of more than 8; {op} has {found}."""
     for tensor in _tensors([call, *(arg for arg in call.args if not is_constant(arg))]):
         if str(tensor.dtype) not in SUPPORTED_DTYPES:
             return _refuse(has_supported_dtype, call, found=str(tensor.dtype))

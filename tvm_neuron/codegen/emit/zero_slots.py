@@ -17,7 +17,8 @@ def zero_slots(builder: Builder, begin: int, kernel: Kernel, device: Device) -> 
     if not left:
         return
     work = work_of(kernel, device)
-    each = duration_ps(PARTITIONS * _NUMBERS // 2, clock_hz(device, "pool"))
+    cycles = PARTITIONS * _NUMBERS // 2 + device.instruction_overhead_cycles
+    each = duration_ps(cycles, clock_hz(device, "pool"))
     times = min(int(_SHARE * (max(work.values()) - work["pool"])) // each, -(-left // _NUMBERS))
     nodes = builder.body[begin:]
     del builder.body[begin:]
