@@ -59,6 +59,7 @@ class Device:
     dma_descriptor_ns: int
     dma_descriptor_max_bytes: int
     dma_far_bytes: int  # of device memory between two descriptors from which the second takes longer
+    dma_open_places: int  # so many such places, in turn, take no longer
     dma_far_ns: int  # that long at least; 0: no longer than others
     dma_start_ns: int
     dma_transpose_percent: int  # of the rate, for what is contiguous in DRAM along another axis; 0: element by element

@@ -14,6 +14,7 @@ _FOLDER = Path(__file__).parent / "chips"
 _LATER: dict[str, Any] = {
     "core_generation": {"value": 2, "source": "not described: NeuronCore-v2"},
     "dma_far_bytes": {"value": 131_072, "source": "not described: as NeuronCore-v2"},
+    "dma_open_places": {"value": 16, "source": "not described: as NeuronCore-v2"},
     "dma_far_ns": {"value": 0, "source": "not described: no longer, as when the description was made"},
     "dma_indirect_ns": {"value": 0, "source": "not described: no computed addresses"},
     "dma_transpose_percent": {"value": 0, "source": "not described: element by element"},

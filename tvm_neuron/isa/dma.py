@@ -106,11 +106,13 @@ def _transfer(device: Device, target: Tile | DramTile, source: Tile | DramTile, 
 
 
 def _far(device: Device, side: DramTile) -> int:
-    """Descriptors that begin far from where the one before ends."""
-    item, inside = size_bytes(side.dtype), 1
+    """Descriptors that begin far from where the one before ends, where there are more such places than stay open."""
+    item, inside, places = size_bytes(side.dtype), 1, 1
     for at, (step, count) in reversed(list(enumerate(side.dims))):
         if count > 1 and (step - inside) * item >= device.dma_far_bytes:
-            return prod(count for _, count in side.dims[: at + 1])
+            places *= count
+            if places > device.dma_open_places:
+                return prod(count for _, count in side.dims[: at + 1])
         inside += step * (count - 1)
     return 0
 
