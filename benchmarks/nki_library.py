@@ -12,6 +12,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+import tvm_neuron.nki.isa as nisa
+import tvm_neuron.nki.language as nl
 from benchmarks.nki_cases import BFLOAT16, CHAIN16, FLOAT16, FLOAT32, Array, layer_norm, rms_norm, softmax
 
 LIBRARY = "nki-library 2026-04"
@@ -29,6 +31,7 @@ class Entry:
     make: Callable[[np.random.Generator, Callable[[str], Any]], tuple[tuple[Any, ...], dict[str, Any], Any]]
     tolerance: float = FLOAT32
     compared: Callable[[Any], Any] = field(default=lambda found: found)
+    called: Callable[[Callable[[str], Any]], Callable[..., Any]] | None = None  # where it needs a kernel around it
 
 
 def folder_of(folder: Path) -> Path | None:
@@ -131,6 +134,44 @@ def _attention(rng: np.random.Generator, _: Any) -> Any:
     return (q, k, v), {"scale": 0.125}, (softmax(scores) @ wide_v)[None]
 
 
+def _few_rows(rng: np.random.Generator, get: Callable[[str], Any]) -> Any:
+    """Attention of few new rows with many before, whose last ones are those of the new."""
+    batch, heads, rows, before, width = 2, 4, 4, 512, 128
+    sizes = (width, batch * heads * rows), (width, batch * rows), (batch, 1, rows, width), (batch, 1, width, before)
+    q, k_new, v_new, k = (_normal(rng, *shape, dtype=_BF16) for shape in sizes)
+    q, v = (q * 0.0625).astype(_BF16), _normal(rng, batch, 1, before, width, dtype=_BF16)
+    mask = np.ones((before, batch, heads, rows), np.uint8)
+    for row in range(rows):
+        mask[before - rows + row + 1 :, :, :, row] = 0
+    wide_q, every_k, every_v = _wide(q.reshape(width, batch, heads, rows), k[:, 0], v[:, 0])
+    every_k[:, :, -rows:] = k_new.reshape(width, batch, rows).transpose(1, 0, 2)
+    every_v[:, -rows:] = v_new[:, 0]
+    scores = np.where(mask.transpose(1, 2, 3, 0), np.einsum("dbhs,bdp->bhsp", wide_q, every_k), -np.inf)
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    wanted = np.einsum("bhsp,bpd->bhds", powers / powers.sum(-1, keepdims=True), every_v)
+    how = get("core.attention.attention_tkg_utils").AttnTKGConfig(
+        bs=batch, q_head=heads, s_active=rows, curr_sprior=before, full_sprior=before, d_head=width, qk_in_sb=True
+    )
+    return (q, k_new, v_new, k, v, mask, how), {}, wanted
+
+
+def _few_rows_from_device(get: Callable[[str], Any]) -> Callable[..., Any]:
+    """The kernel takes some of its operands in SBUF, from a manager of its room: what a caller does before."""
+
+    def attention(q: Any, k_new: Any, v_new: Any, k: Any, v: Any, mask: Any, how: Any) -> Any:
+        room = get("core.utils.allocator").SbufManager(0, 160 * 1024)
+        room.open_scope()
+        out = nl.ndarray((how.bs, how.q_head, how.d_head, how.s_active), q.dtype, buffer=nl.shared_hbm)
+        near = [room.alloc_stack(each.shape, dtype=each.dtype, buffer=nl.sbuf) for each in (q, k_new)]
+        for tile, each in zip(near, (q, k_new), strict=True):
+            nisa.dma_copy(tile, each)
+        found, _ = get("core.attention.attention_tkg").attention_tkg(*near, v_new, k, v, mask, out, how, room)
+        room.close_scope()
+        return found
+
+    return attention
+
+
 def _attention_backward(rng: np.random.Generator, _: Any) -> Any:
     given = [_normal(rng, 1, 1, 128, 512, dtype=_BF16) for _ in range(4)]
     q, k, v, dy = (each[0, 0].T for each in _wide(*given))
@@ -202,6 +243,8 @@ ENTRIES = (
     Entry("rope_hf", "core.embeddings.rope_hf", "rope_hf", _rope_rows, BFLOAT16),
     Entry("cascaded_max", "core.max.cascaded_max", "cascaded_max", _cascaded_max, 0.0),
     Entry("attention_cte", "core.attention.attention_cte", "attention_cte", _attention, CHAIN16),
+    Entry("attention_tkg", "core.attention.attention_tkg", "attention_tkg", _few_rows, CHAIN16,
+          called=_few_rows_from_device),
     Entry("attention_bwd", "core.attention.attention_bwd", "attention_bwd", _attention_backward, CHAIN16),
     Entry("output_projection_cte", "core.output_projection.output_projection_cte.output_projection_cte",
           "output_projection_cte", _projection("bnds,ndh->bsh", 1, 4, 128, 256), BFLOAT16),
@@ -237,4 +280,4 @@ LACKING = {
     "sb2sb_allgather": _CORES,
     "topk_reduce": _CORES,
 }
-UNTRIED = ("attention_tkg", "blockwise_mm_bwd", "moe_block_tkg", "moe_cte", "moe_tkg", "transformer_tkg")
+UNTRIED = ("blockwise_mm_bwd", "moe_block_tkg", "moe_cte", "moe_tkg", "transformer_tkg")

@@ -21,6 +21,7 @@ from tvm_neuron.isa import (
     MatmulPairs,
     Max8,
     Memset,
+    PoolTranspose,
     RangeSelect,
     Reciprocal,
     ScalarTensorTensor,
@@ -103,6 +104,7 @@ EXAMPLES: dict[str, Callable[[int, int], Instruction]] = {
     "range_select": lambda p, n: RangeSelect(
         sbuf(p, n), sbuf(p, 1, at=4096, dtype="float32"), psum(p, n), 2.0, sbuf(p, 1), 1.0, -9.0, "is_ge", "is_lt"
     ),
+    "pool_transpose": lambda p, n: PoolTranspose(sbuf(min(n, 32), min(p, 32)), sbuf(min(p, 32), min(n, 32))),
     "stream_shuffle": lambda p, n: StreamShuffle(sbuf(p, n), sbuf(p, n), (0,) * 32),
     "max8": lambda p, n: Max8(sbuf(p, 8), sbuf(p, n, 8)),
     "find_index8": lambda p, n: FindIndex8(integers(p, 8), sbuf(p, n), sbuf(p, 8)),

@@ -13,6 +13,7 @@ from tvm_neuron.isa import (
     LocalGather,
     MatchReplace8,
     Max8,
+    PoolTranspose,
     RangeSelect,
     SelectReduce,
     StreamShuffle,
@@ -102,5 +103,23 @@ def test_a_shuffle_moves_within_32_partitions() -> None:
     made.check(load_device("trn1"))
     x = RANDOM.integers(-(2**31), 2**31, (64, 3)).astype(np.int32)
     assert made.compute(x).tolist() == [x[p // 32 * 32 + mask[p % 32]].tolist() for p in range(64)]
+    row = StreamShuffle(integers(20, 3), integers(1, 3), (0,) * 32)
+    row.check(load_device("trn1"))
+    np.testing.assert_array_equal(row.compute(x[:1]), np.repeat(x[:1], 20, 0))
+    with pytest.raises(ProgramError, match=r"stream_shuffle: operands have shapes"):
+        StreamShuffle(integers(64, 3), integers(1, 3), (0,) * 32).check(load_device("trn1"))
     with pytest.raises(ProgramError, match=r"it takes 32 numbers, each of a partition from 0 to 7 of its group"):
         StreamShuffle(sbuf(8, 3), sbuf(8, 3), mask).check(load_device("trn1"))
+
+
+def test_vector_transposes_up_to_32_by_32() -> None:
+    device = load_device("trn1")
+    made = PoolTranspose(integers(5, 32), integers(32, 5))
+    made.check(device)
+    x = RANDOM.integers(-(2**31), 2**31, (3, 32, 5)).astype(np.int32)  # in three iterations of a loop
+    np.testing.assert_array_equal(made.compute(x), x.transpose(0, 2, 1))
+    for wrong in (PoolTranspose(sbuf(33, 5), sbuf(5, 33)), PoolTranspose(sbuf(5, 8), sbuf(9, 5))):
+        with pytest.raises(ProgramError, match=r"pool_transpose: .*; it takes \[P, F\] to \[F, P\], both at most 32"):
+            wrong.check(device)
+    with pytest.raises(ProgramError, match=r"pool_transpose: from bfloat16 to int32; it converts nothing"):
+        PoolTranspose(integers(5, 8), sbuf(8, 5)).check(device)

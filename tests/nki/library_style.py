@@ -124,3 +124,19 @@ def as_bytes(x):
     nisa.dma_copy(out, copied)
     nisa.dma_copy(back, copied.ap([[x.shape[1], x.shape[0]], [1, x.shape[1]]], dtype=x.dtype))
     return out, back
+
+
+@nki.jit
+def rows_and_columns(x, row):
+    """x.T, each row of x times the one row, and how many instances there are, without a grid."""
+    assert nl.num_programs(0) == 1
+    turned = nl.ndarray((x.shape[1], x.shape[0]), x.dtype)
+    nisa.nc_transpose(turned, loaded(x), engine=nisa.vector_engine)
+    everywhere, product = (nl.ndarray(x.shape, x.dtype) for _ in range(2))
+    nisa.nc_stream_shuffle(src=loaded(row)[0:1, :], dst=everywhere, shuffle_mask=[0] * 32)
+    pairs = loaded(x).reshape((x.shape[0], x.shape[1] // 2, 2))
+    nisa.tensor_tensor(product, everywhere, pairs, op=nl.multiply)
+    outs = [nl.ndarray(each.shape, x.dtype, buffer=nl.shared_hbm) for each in (turned, product)]
+    nisa.dma_copy(outs[0], turned)
+    nisa.dma_copy(outs[1], product)
+    return tuple(outs)

@@ -47,6 +47,13 @@ def test_transposed_loads_are_as_large_as_a_tensor(chip: str, dtype: str) -> Non
     assert bool(traced.time().busy_ps.get("pe")) == (chip == "trn1")  # later cores' DMA transposes at a rate of its own
 
 
+def test_vector_transposes_and_brings_a_row_to_all_partitions() -> None:
+    x, row = normal(20, 32), normal(1, 32)
+    turned, product = kernels.rows_and_columns(x, row)
+    np.testing.assert_array_equal(turned, x.T)
+    np.testing.assert_array_equal(product, x * row)
+
+
 @pytest.mark.parametrize("mode", ["none", "double_row"])
 @pytest.mark.parametrize("dtype", [ml_dtypes.float8_e4m3, ml_dtypes.float8_e5m2])
 def test_products_of_8_bit_floats(dtype: type, mode: str) -> None:

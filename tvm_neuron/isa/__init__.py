@@ -20,7 +20,7 @@ from tvm_neuron.isa.pool import (
     TensorScalarReduce,
     TensorTensor,
 )
-from tvm_neuron.isa.ranges import RangeSelect, SelectReduce, StreamShuffle
+from tvm_neuron.isa.ranges import PoolTranspose, RangeSelect, SelectReduce, StreamShuffle
 from tvm_neuron.isa.scan import TensorTensorScan
 from tvm_neuron.isa.search import FindIndex8, MatchReplace8, Max8
 from tvm_neuron.isa.statistics import BnAggr, BnStats
@@ -50,6 +50,7 @@ ISA: tuple[type[Instruction], ...] = (
     SelectReduce,
     RangeSelect,
     StreamShuffle,
+    PoolTranspose,
     Max8,
     FindIndex8,
     MatchReplace8,
@@ -89,6 +90,7 @@ __all__ = [
     "MatmulPairs",
     "Max8",
     "Memset",
+    "PoolTranspose",
     "RangeSelect",
     "Reciprocal",
     "ScalarTensorTensor",

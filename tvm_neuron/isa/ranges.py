@@ -1,4 +1,4 @@
-"""The POOL engine's choices that also say the largest of what they choose, and its shuffle of partitions."""
+"""The POOL engine's choices that also say the largest of what they choose, and its moves between partitions."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from tvm_neuron.isa.limits import elementwise_cycles, need_column, need_same_sha
 from tvm_neuron.isa.operand import choice, ints, reads, scalar, writes
 from tvm_neuron.isa.tile import Tile
 
-QUADRANT = 32  # partitions among which the shuffle moves
+QUADRANT = 32  # partitions among which values move
 _RANGES_FROM = 3  # the generation of cores that selects by ranges
 
 
@@ -96,19 +96,22 @@ class StreamShuffle(Instruction, opcode=0x65, engine="pool", mnemonic="stream_sh
         return True
 
     def check(self, device: Device) -> None:
-        need_same_shape("stream_shuffle", self.result, self.source)
-        rows = self.source.partitions
-        least = min(rows % QUADRANT or QUADRANT, rows)
+        rows = self.result.partitions
+        # Of a single group, the source needs those partitions alone from which something comes.
+        if rows > QUADRANT or self.result.shape[1:] != self.source.shape[1:]:
+            need_same_shape("stream_shuffle", self.result, self.source)
+        last = rows % QUADRANT or QUADRANT  # of the last group
+        least = min(last, self.source.partitions)
         if self.result.dtype != self.source.dtype:
             raise ProgramError(f"stream_shuffle: from {self.source.dtype} to {self.result.dtype}; it converts nothing")
-        if len(self.order) != QUADRANT or not all(0 <= row < least for row in self.order[:least]):
+        if len(self.order) != QUADRANT or not all(0 <= row < least for row in self.order[:last]):
             raise ProgramError(
                 f"stream_shuffle: the order {list(self.order)}; it takes {QUADRANT} numbers, each of a partition from "
                 f"0 to {least - 1} of its group"
             )
 
     def compute(self, *sources: Array) -> Array:
-        rows = np.arange(self.source.partitions)
+        rows = np.arange(self.result.partitions)
         axis = sources[0].ndim - len(self.source.shape)
         moved: Array = np.take(sources[0], rows // QUADRANT * QUADRANT + np.array(self.order)[rows % QUADRANT], axis)
         return moved
@@ -116,3 +119,34 @@ class StreamShuffle(Instruction, opcode=0x65, engine="pool", mnemonic="stream_sh
     def cost(self, device: Device) -> Cost:
         busy = elementwise_cycles(device, self.result.free_elems, self.result, self.source)
         return vector_cost(device, busy)
+
+
+class PoolTranspose(Instruction, opcode=0x66, engine="pool", mnemonic="pool_transpose"):
+    """result[F, P] = source[P, F].T; P and F at most 32; bit for bit."""
+
+    result: Tile = writes()
+    source: Tile = reads()
+
+    @property
+    def takes_bits(self) -> bool:
+        """They are copies."""
+        return True
+
+    def check(self, device: Device) -> None:
+        p, f = self.source.partitions, self.source.free_elems
+        if max(p, f) > QUADRANT or (self.result.partitions, self.result.free_elems) != (f, p):
+            raise ProgramError(
+                f"pool_transpose: {list(self.source.shape)} to {list(self.result.shape)}; it takes [P, F] to [F, P], "
+                f"both at most {QUADRANT}"
+            )
+        if self.result.dtype != self.source.dtype:
+            raise ProgramError(f"pool_transpose: from {self.source.dtype} to {self.result.dtype}; it converts nothing")
+
+    def compute(self, *sources: Array) -> Array:
+        (source,) = sources
+        flat = source.reshape(*source.shape[: source.ndim - len(self.source.shape)], self.source.partitions, -1)
+        swapped = np.swapaxes(flat, -1, -2)
+        return swapped.reshape(*swapped.shape[:-1], *self.result.shape[1:])
+
+    def cost(self, device: Device) -> Cost:
+        return vector_cost(device, elementwise_cycles(device, self.source.free_elems, self.result, self.source))

@@ -256,7 +256,9 @@ def num_programs(axes: Any = None) -> Any:
     grid = current().grid
     if axes is None:
         return math.prod(grid)
-    return grid[axes] if isinstance(axes, int) else tuple(grid[axis] for axis in axes)
+    if isinstance(axes, int):
+        return grid[axes] if axes < len(grid) else 1
+    return tuple(num_programs(axis) for axis in axes)
 
 
 def program_ndim() -> int:

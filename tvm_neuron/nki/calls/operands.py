@@ -21,8 +21,10 @@ def on_chip(what: str, *views: Any) -> None:
 
 
 def common_shape(views: Sequence[View]) -> tuple[int, ...]:
-    """The shape that the views broadcast to."""
+    """The shape that the views broadcast to; that with the most axes where all have as many elements a partition."""
     rank = max(view.ndim for view in views)
+    if any(view.ndim < rank for view in views) and len({(view.shape[0], view.elems) for view in views}) == 1:
+        return next(view.shape for view in views if view.ndim == rank)
     shapes = [view.padded(rank).shape for view in views]
     return tuple(max(counts) for counts in zip(*shapes, strict=True))
 
@@ -30,6 +32,7 @@ def common_shape(views: Sequence[View]) -> tuple[int, ...]:
 def elementwise(build: Any, views: dict[str, View], dtype: str, **fixed: Any) -> Result:
     """An instruction that treats each element alike."""
     shape = common_shape(list(views.values()))
+    views = {name: view.fitted(shape) if view.elems == prod(shape) else view for name, view in views.items()}
 
     def write(target: View, mask: Mask | None) -> None:
         current().emit(build, {"result": target.fitted(shape), **views}, mask, **fixed)

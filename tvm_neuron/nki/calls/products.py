@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from tvm_neuron.isa import Matmul, MatmulPairs, Transpose
+from tvm_neuron.isa import Matmul, MatmulPairs, PoolTranspose, Transpose
 from tvm_neuron.nki.calls.operands import on_chip
 from tvm_neuron.nki.calls.pointwise import in_sbuf
 from tvm_neuron.nki.emission import Result
@@ -40,21 +40,22 @@ def nc_matmul(
 
 
 def nc_transpose(data: Any, engine: Any = None) -> Result:
-    """[F, P] of data [P, F], on the Tensor engine."""
+    """[F, P] of data [P, F], on the Tensor engine into PSUM; on Vector, up to [32, 32], if asked for or into SBUF."""
     on_chip("nc_transpose", data)
     if data.ndim != 2:
         raise wrong(f"a transposition of {data}; it takes [P, F]")
-    if data.tensor.memory != "sbuf":
-        raise wrong(f"nc_transpose reads {data} in PSUM; the Tensor engine reads SBUF: copy it first")
     shape = data.shape[::-1]
 
     def write(target: View, mask: Mask | None) -> None:
         trace = current()
         if mask is not None and mask.bounds():
             raise wrong("a transposition with a mask; slice its operand instead")
-        trace.row(Transpose, [target.fitted(shape)], data)
+        is_vector = engine == "vector" or (engine in (None, "unknown") and target.tensor.memory == "sbuf")
+        if not is_vector and data.tensor.memory != "sbuf":
+            raise wrong(f"nc_transpose reads {data} in PSUM; the Tensor engine reads SBUF: copy it first")
+        trace.row(PoolTranspose if is_vector else Transpose, [target.fitted(shape)], data)
 
-    return Result(shape, data.tensor.dtype, "psum", write)
+    return Result(shape, data.tensor.dtype, "sbuf" if engine == "vector" else "psum", write)
 
 
 def matmul(x: Any, y: Any, transpose_x: bool = False) -> Result:

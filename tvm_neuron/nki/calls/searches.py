@@ -17,6 +17,7 @@ from tvm_neuron.isa import (
 )
 from tvm_neuron.nki.calls.operands import elementwise, on_chip, scalar
 from tvm_neuron.nki.emission import Result
+from tvm_neuron.nki.index import Mask
 from tvm_neuron.nki.operators import ALU, named
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.trace import current
@@ -63,12 +64,17 @@ def local_gather(src_buffer: Any, index: Any, num_elem_per_idx: int = 1, num_val
 
 
 def stream_shuffle(src: Any, shuffle_mask: Sequence[int]) -> Result:
-    """Partition i of each 32 has what partition shuffle_mask[i] of them had."""
+    """Partition i of each 32 has what partition shuffle_mask[i] of them had; `src` may have fewer than the result."""
     on_chip("nc_stream_shuffle", src)
     order = tuple(int(row) for row in shuffle_mask)
     if _KEPT in order:
         raise wrong(f"nc_stream_shuffle with {_KEPT} in its mask; the model writes every partition: give its number")
-    return elementwise(StreamShuffle, {"source": src}, src.tensor.dtype, order=order)
+
+    def write(target: View, mask: Mask | None) -> None:
+        result = target.fitted((target.shape[0], *src.shape[1:]))
+        current().emit(StreamShuffle, {"result": result}, mask, source=src, order=order)
+
+    return Result(src.shape, src.tensor.dtype, "sbuf", write)
 
 
 def copy_predicated(src: Any, dst: View, predicate: Any, reverse_pred: bool = False) -> Result:
