@@ -205,7 +205,7 @@ def test_rows_far_apart_in_device_memory_take_longer() -> None:
 
 
 def test_of_rows_in_pieces_each_first_one_is_far() -> None:
-    device = replace(V2, dma_far_ns=1106, dma_open_places=3, dram_bytes_per_second=2**48)  # 1,000 more, and bytes take no time
+    device = replace(V2, dma_far_ns=1106, dma_open_places=3, dram_bytes_per_second=2**48)  # bytes take no time
     for dims, far in (
         (((10**6, 8), (256, 4), (1, 16)), 8), (((10**6, 8), (10**5, 4), (1, 16)), 32),
         (((400_000, 8), (1000, 400), (1, 9)), 0), (((1, 8), (10**6, 4)), 32),
