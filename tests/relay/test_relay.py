@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tvm
+from onnx import helper
 
 import tvm_neuron.relay
-from tests.onnx_models import mixed_model, reference
+from tests.onnx_models import make_model, mixed_model, reference
 
 from tvm import relay  # isort: skip
 from tvm.contrib import graph_executor  # isort: skip
@@ -57,6 +58,21 @@ def test_inputs_by_index_keyword_and_as_tensor(module: graph_executor.GraphModul
     assert module.get_input_index("x") == 0
     assert module.get_input_index("y") == -1
     assert module.get_input_info() == ({"x": (1, 3, 8, 8)}, {"x": "float32"})
+
+
+def test_inputs_with_the_names_of_arguments() -> None:
+    nodes = [helper.make_node("Sub", ["key", "value"], ["less"]), helper.make_node("Mul", ["less", "self"], ["y"])]
+    model = make_model(nodes, {name: [2, 3] for name in ("key", "value", "self")}, ["y"])
+    mod, params = relay.frontend.from_onnx(model)
+    library = relay.build(mod, target="neuron", params=params)
+    draw = np.random.default_rng(0)
+    given = {name: draw.standard_normal((2, 3)).astype("float32") for name in ("key", "value", "self")}
+    for use in ("set_input", "run"):
+        executor = graph_executor.GraphModule(library["default"](tvm.cpu()))
+        getattr(executor, use)(**given)
+        executor.run()
+        wanted = (given["key"] - given["value"]) * given["self"]
+        np.testing.assert_allclose(executor.get_output("y").numpy(), wanted, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,11 @@ class GraphModule:
             raise InputError(f"GraphModule takes lib['default'](device), got {type(module).__name__}")
         self.module = module
 
-    def set_input(self, key: str | int | None = None, value: Any = None, **params: Any) -> None:
+    def set_input(self, /, key: str | int | None = None, value: Any = None, **params: Any) -> None:
         """Set one input by name or index, and others by keyword."""
         self.module.set_input(key, value, **params)
 
-    def run(self, **input_dict: Any) -> None:
+    def run(self, /, **input_dict: Any) -> None:
         """Set the inputs given by keyword, and run."""
         self.module.run(**input_dict)
 

@@ -103,7 +103,7 @@ class VirtualMachine(tvm.runtime.vm.VirtualMachine):  # which looks up its const
     def _names(self) -> list[str]:
         return self._open.names if self._open else [spec.name for spec in self._module.module.inputs]
 
-    def run(self, *args: Any, **kwargs: Any) -> Any:
+    def run(self, /, *args: Any, **kwargs: Any) -> Any:
         """Runs `main` on these inputs, or on those that are set: its result, a list if it is a tuple."""
         return self.invoke("main", *args, **kwargs)
 

@@ -16,7 +16,7 @@ from tvm_neuron.runtime.bound import check_same
 from tvm_neuron.runtime.bucket import Bucket, for_rows
 from tvm_neuron.runtime.contents import Library, bound_in, virtual_machines, weights_of
 from tvm_neuron.runtime.converted import as_array, converted
-from tvm_neuron.runtime.named import index_of
+from tvm_neuron.runtime.named import given_inputs, index_of
 from tvm_neuron.runtime.tensors import as_numpy, widened
 from tvm_neuron.runtime.timing import time_evaluator
 from tvm_neuron.runtime.transfers import Moved, counting
@@ -70,20 +70,17 @@ class Executor:
         batches = [bucket.batch for bucket in self._buckets]
         return max(batch for batch in batches if batch is not None) if all(batches) else None
 
-    def set_input(self, key: str | int | None = None, value: Value = None, **values: Value) -> None:
+    def set_input(self, /, key: str | int | None = None, value: Value = None, **values: Value) -> None:
         """Set one input by name or index, and others by keyword."""
-        if key is not None:
-            if value is None:
-                raise InputError(f"no value is given for input {key!r}")
-            self._set(key, value)
-        self.set_inputs(values)
+        for name, each in given_inputs(key, value, values):
+            self._set(name, each)
 
     def set_inputs(self, values: Mapping[str, Value]) -> None:
         """Set inputs by name."""
         for name, value in values.items():
             self._set(name, value)
 
-    def run(self, **values: Value) -> None:
+    def run(self, /, **values: Value) -> None:
         """Set the inputs given by keyword, and run."""
         self.set_inputs(values)
         given = dict(self._values)
@@ -169,6 +166,8 @@ class Executor:
         return names.index(name) if name in names else -1
 
     def _set(self, key: str | int, value: Value) -> None:
+        if value is None:
+            raise InputError(f"no value is given for input {key!r}")
         if isinstance(key, str) and key in self.bound:
             check_same(key, value, self.bound[key])
             return

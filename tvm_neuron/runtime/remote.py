@@ -20,7 +20,7 @@ from tvm_neuron.runtime.bound import check_same
 from tvm_neuron.runtime.contents import Library
 from tvm_neuron.runtime.converted import as_array
 from tvm_neuron.runtime.executor import Executor, executors
-from tvm_neuron.runtime.named import index_of
+from tvm_neuron.runtime.named import given_inputs, index_of
 from tvm_neuron.runtime.timing import time_evaluator
 
 Served = Callable[..., Any]
@@ -77,9 +77,9 @@ class RemoteExecutor:
         )
         self._values: dict[str, tvm.runtime.Tensor] = {}
 
-    def set_input(self, key: str | int | None = None, value: Any = None, **values: Any) -> None:
+    def set_input(self, /, key: str | int | None = None, value: Any = None, **values: Any) -> None:
         """Copies one input by name or index to the server, and others by keyword."""
-        for name, each in [*([] if key is None else [(key, value)]), *values.items()]:
+        for name, each in given_inputs(key, value, values):
             if name in self._bound:
                 check_same(str(name), each, self._bound[str(name)])
                 continue
@@ -90,7 +90,7 @@ class RemoteExecutor:
             self._served("set", name)
             self._values[info.name] = there
 
-    def run(self, **values: Any) -> None:
+    def run(self, /, **values: Any) -> None:
         """Sets inputs, and runs there."""
         self.set_input(**values)
         self._served("run")
