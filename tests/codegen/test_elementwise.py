@@ -67,6 +67,28 @@ def test_functions_keep_their_digits_near_zero(name: str) -> None:
     np.testing.assert_allclose(on_core(getattr(relax.op, name), array), wanted(array.astype(np.float64)), rtol=5e-7)
 
 
+WHOLE_RANGE = {
+    "sinh": np.sinh, "cosh": np.cosh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "atan": np.arctan,
+    "tanh": np.tanh, "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x),
+    "floor": np.floor, "ceil": np.ceil, "round": np.rint, "trunc": np.trunc,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WHOLE_RANGE)
+def test_functions_over_all_of_float32(name: str) -> None:
+    """What is between must not overflow where the result doesn't, and is NaN where that is."""
+    sizes = np.concatenate([10.0 ** RNG.uniform(-30, 38.5, 200), RNG.uniform(80, 90, 60), [0, 1, np.inf, 3.4e38]])
+    array = np.concatenate([sizes, -sizes]).astype(np.float32).reshape(8, -1)
+    with np.errstate(all="ignore"):
+        wanted = WHOLE_RANGE[name](array.astype(np.float64)).astype(np.float32)
+    np.testing.assert_allclose(on_core(getattr(relax.op, name), array), wanted, rtol=2e-6, atol=1e-37)
+
+
+def test_the_cosine_is_as_exact_as_the_sine() -> None:
+    array = RNG.uniform(-10_000, 10_000, (8, 64)).astype(np.float32)
+    np.testing.assert_allclose(on_core(relax.op.cos, array), np.cos(array.astype(np.float64)), atol=5e-7)
+
+
 def test_log1p_keeps_its_digits_near_zero() -> None:
     def log1p(x: relax.Expr) -> relax.Expr:  # Relax has it in kernels only
         return relax.BlockBuilder.current().call_te(

@@ -1,7 +1,7 @@
 """Functions that no engine has, as expressions of those that one has; an entry of the table is all that one needs."""
 
 from collections.abc import Callable, Sequence
-from math import log, pi
+from math import log, pi, sqrt
 
 from tvm_neuron.schedule.expr import Apply, Expr, Num
 
@@ -101,9 +101,17 @@ def _near_zero(x: Expr, below: float, odd: Sequence[float], elsewhere: Expr) -> 
 
 
 def _asinh(x: Expr) -> Expr:
-    size = _call("abs", x)
-    whole = mul(_call("sign", x), _call("log", add(size, _call("sqrt", add(mul(size, size), 1.0)))))
+    half = mul(_call("abs", x), 0.5)  # as 2 * size, and the square of a large one, would be infinite
+    root = _call("select", _call("is_lt", half, _WHOLE_FROM), _call("sqrt", add(mul(half, half), 0.25)), half)
+    whole = mul(_call("sign", x), add(_call("log", add(half, root)), log(2)))
     return _near_zero(x, 0.25, (-1 / 6, 3 / 40, -15 / 336, 105 / 3456), whole)
+
+
+def _acosh(x: Expr) -> Expr:
+    """NaN for what is less than 1, as the first of the roots is."""
+    half = mul(x, 0.5)
+    root = mul(_call("sqrt", sub(half, 0.5)), _call("sqrt", add(half, 0.5)))
+    return add(_call("log", add(half, root)), log(2))
 
 
 def _atanh(x: Expr) -> Expr:
@@ -118,13 +126,23 @@ def _log1p(x: Expr) -> Expr:
     return mul(half, 2.0)
 
 
+def _half_exp(x: Expr) -> Expr:
+    """exp(x) / 2, finite where exp(x) is not."""
+    return _call("square", mul(_call("exp", mul(x, 0.5)), sqrt(0.5)))
+
+
 def _sinh(x: Expr) -> Expr:
-    whole = mul(sub(_call("exp", x), _call("exp", mul(x, -1.0))), 0.5)
+    whole = sub(_half_exp(x), _half_exp(mul(x, -1.0)))
     return _near_zero(x, 1.0, (1 / 6, 1 / 120, 1 / 5040, 1 / 362880), whole)
 
 
 def _cosh(x: Expr) -> Expr:
-    return mul(add(_call("exp", x), _call("exp", mul(x, -1.0))), 0.5)
+    return add(_half_exp(x), _half_exp(mul(x, -1.0)))
+
+
+def _cos(x: Expr) -> Expr:
+    """1 - 2 * sin(x / 2)^2: halves are exact, x + pi/2 is rounded, by 2e-4 where x is 4,096."""
+    return sub(1.0, _call("square", mul(_call("sin", mul(x, 0.5)), sqrt(2))))
 
 
 DERIVED: dict[str, Callable[..., Expr]] = {
@@ -136,8 +154,8 @@ DERIVED: dict[str, Callable[..., Expr]] = {
     "trunc": truncated,
     "fmod": fmod,
     "truncmod": fmod,
-    "cos": lambda x: _call("sin", add(x, pi / 2)),
-    "tan": lambda x: div(_call("sin", x), _call("sin", add(x, pi / 2))),
+    "cos": _cos,
+    "tan": lambda x: div(_call("sin", x), _cos(x)),
     "atan": lambda x: _call("arctan", x),
     "asin": _asin,
     "acos": lambda x: sub(pi / 2, _asin(x)),
@@ -145,7 +163,7 @@ DERIVED: dict[str, Callable[..., Expr]] = {
     "sinh": _sinh,
     "cosh": _cosh,
     "asinh": _asinh,
-    "acosh": lambda x: _call("log", add(x, _call("sqrt", mul(sub(x, 1.0), add(x, 1.0))))),
+    "acosh": _acosh,
     "atanh": _atanh,
     "log2": lambda x: mul(_call("log", x), 1 / log(2)),
     "log10": lambda x: mul(_call("log", x), 1 / log(10)),
