@@ -16,6 +16,8 @@ from tvm_neuron.frontend import Params, from_onnx, mxnet, xla
 from tvm_neuron.frontend import jax as of_jax
 from tvm_neuron.frontend import tensorflow as of_tensorflow
 from tvm_neuron.frontend import torch as of_torch
+from tvm_neuron.frontend.examples import shapes_by_name
+from tvm_neuron.frontend.onnx import input_names
 from tvm_neuron.frontend.tflite import from_tflite, read_bytes
 from tvm_neuron.relay.build_module import TargetLike
 from tvm_neuron.relay.factory import ExecutorFactory
@@ -32,8 +34,9 @@ def compile_model(
     ExportedProgram, of TensorFlow a model of Keras, a function, concrete function, loaded SavedModel or GraphDef, or of
     JAX a function of `jax.jit`, or what its `lower` gives.
     `example_inputs` are the arguments of one call of a model that has none of its own: a tensor, a tuple of arguments,
-    or (of PyTorch, TensorFlow and MXNet) a dictionary of named ones; shapes and dtypes are taken from them. An
-    ExportedProgram that leaves its batch open gives a library that takes any number of rows (`dynamic_batch`).
+    or (not of JAX) a dictionary of named ones; shapes and dtypes are taken from them. With an ONNX model they give the
+    sizes that it leaves open, or another batch. An ExportedProgram that leaves its batch open gives a library that
+    takes any number of rows (`dynamic_batch`).
 
     Raises OptionError (a package that is needed is not installed), ModelError (the model can't be read or imported),
     and what `relay.build` raises.
@@ -48,22 +51,30 @@ def import_model(
     model: Any, example_inputs: Any, options: BuildOptions | None
 ) -> tuple[tvm.IRModule, Params, BuildOptions | None]:
     """A model that is none of TVM as a Relax module, its weights, and the options, to which an open batch is added."""
+    given = model
     if isinstance(model, str | os.PathLike):
         model = _read(Path(model), example_inputs)
     if of_jax.is_of_jax(model):
-        given = example_inputs if isinstance(example_inputs, tuple) else (example_inputs,)
-        whole = model if hasattr(model, "compiler_ir") else of_jax.lowered(model, given)
+        whole = model if hasattr(model, "compiler_ir") else of_jax.lowered(model, _arguments(example_inputs))
         model = xla.to_onnx(whole.compiler_ir("stablehlo"))
     if of_tensorflow.is_of_tensorflow(model):
         model = of_tensorflow.model_as_onnx(model, example_inputs)
     if isinstance(model, bytes):
         return *from_tflite(model), options
     if isinstance(model, Path | onnx.ModelProto):
-        return *from_onnx(model), options  # which refuses files that are no ONNX
+        is_onnx = model is given or isinstance(model, Path)  # else it was made with the example's shapes
+        has_shapes = is_onnx and example_inputs is not None
+        shapes = shapes_by_name(example_inputs, input_names(model)) if has_shapes else None
+        return *from_onnx(model, shapes), options  # which refuses files that are no ONNX
     if not of_torch.is_of_torch(model) and not callable(model):
         raise ModelError(
             "tvm_neuron.compile takes the path of a model, an ONNX, Relax or Relay model, or one of PyTorch, "
             f"TensorFlow or JAX, got {type(model).__name__}"
+        )
+    if not of_torch.is_of_torch(model) and not of_torch.has_tensors(example_inputs):
+        raise ModelError(
+            "a plain function is taken with tensors of PyTorch as its example_inputs; of JAX give jax.jit(function), "
+            "of TensorFlow tf.function(function)"
         )
     found = of_torch.exported(model, example_inputs)
     if found.has_open_batch:
@@ -76,6 +87,12 @@ def import_model(
             stacklevel=3,
         )
     return *from_onnx(found.model), options
+
+
+def _arguments(example_inputs: Any) -> tuple[Any, ...]:
+    if example_inputs is None:
+        raise ModelError("a function of JAX needs example_inputs: the arguments of one call, as an array or a tuple")
+    return example_inputs if isinstance(example_inputs, tuple) else (example_inputs,)
 
 
 def _read(path: Path, example_inputs: Any) -> Any:

@@ -18,7 +18,7 @@ for line in sys.argv[1:]:
     else:
         print("nothing was said")
 """
-TORCH = ("tvm_neuron.compile('model.pt2')", "tvm_neuron.compile(len, 3)", "import tvm_neuron.torch")
+TORCH = ("tvm_neuron.compile('model.pt2')", "import tvm_neuron.torch")
 JAX = (
     "from tvm_neuron.frontend import xla; xla.parse('module {}')",
     "import tvm_neuron.jax; tvm_neuron.jax.compile(len, 3)",

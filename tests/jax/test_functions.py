@@ -152,6 +152,11 @@ def test_what_is_refused_is_named(function: Any, message: str) -> None:
         tvm_neuron.jax.compile(function, floats(4))
 
 
+def test_a_function_needs_arguments() -> None:
+    with pytest.raises(ModelError, match="a function of JAX needs example_inputs"):
+        tvm_neuron.compile(jax.jit(jax.lax.sin))
+
+
 def test_operators_have_the_names_of_their_places() -> None:
     @jax.jit
     def layer(x: jax.Array, w: jax.Array) -> jax.Array:

@@ -188,6 +188,7 @@ def test_training_mode_that_makes_no_difference_is_no_matter(model) -> None:
         (lambda: torch.nn.Linear(3, 4), torch.ones(1, 8), "the Linear is in training mode"),
         (lambda: Net().eval(), torch.ones(1, 4, 8, 8), "the Net fails with the example inputs: RuntimeError"),
         (lambda: 3, None, "takes the path of a model.* got int"),
+        (lambda: torch.sin, np.ones(1), "a plain function is taken with tensors of PyTorch.*of JAX give jax.jit"),
         (lambda: torch.nn.Module, torch.ones(1), "fails with the example inputs"),
     ],
 )

@@ -1,5 +1,5 @@
 """ONNX models into Relax modules."""
 
-from tvm_neuron.frontend.onnx.import_model import Params, from_onnx
+from tvm_neuron.frontend.onnx.import_model import Params, from_onnx, input_names
 
-__all__ = ["Params", "from_onnx"]
+__all__ = ["Params", "from_onnx", "input_names"]

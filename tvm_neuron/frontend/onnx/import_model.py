@@ -62,6 +62,11 @@ def from_onnx(
     return mod, params
 
 
+def input_names(model: onnx.ModelProto | str | os.PathLike[str]) -> list[str]:
+    """Of its inputs without those that have a value of their own. Raises ModelError: it is not an ONNX file."""
+    return [value.name for value in real_inputs(checks.load_model(model)[0].graph)]
+
+
 def _changed_batch(
     graph: onnx.GraphProto, shapes: dict[str, tuple[int, ...]], known: dict[str, np.ndarray]
 ) -> Batch | None:

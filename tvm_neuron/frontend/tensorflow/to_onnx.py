@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-import numpy as np
 import onnx
 from onnx import helper
 
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.cause import cause
+from tvm_neuron.frontend.examples import shapes_by_name
 from tvm_neuron.frontend.tensorflow.captured import Captured, captured
 
 _OPSET = 18
@@ -74,13 +74,7 @@ def model_as_onnx(model: Any, example_inputs: Any) -> onnx.ModelProto:
     found = captured(model, example_inputs)
     if example_inputs is None:
         return to_onnx(found)
-    if not isinstance(example_inputs, Mapping):
-        several = example_inputs if isinstance(example_inputs, tuple | list) else (example_inputs,)
-        if len(several) != len(found.inputs):
-            names = ", ".join(found.inputs)
-            raise ModelError(f"{len(several)} example inputs of a model with {len(found.inputs)}: {names}")
-        example_inputs = dict(zip(found.inputs, several, strict=True))
-    return to_onnx(found, {name: np.shape(value) for name, value in example_inputs.items()})
+    return to_onnx(found, shapes_by_name(example_inputs, [*found.inputs]))
 
 
 def _channels_last(shape: Sequence[int]) -> Sequence[int]:

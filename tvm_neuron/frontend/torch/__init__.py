@@ -3,7 +3,7 @@
 Torch is imported only when a model of it is given.
 """
 
-from tvm_neuron.frontend.torch.exported import Exported, exported, is_of_torch
+from tvm_neuron.frontend.torch.exported import Exported, exported, has_tensors, is_of_torch
 from tvm_neuron.frontend.torch.from_pytorch import InputInfos, from_pytorch, is_script, script_as_onnx
 from tvm_neuron.frontend.torch.need import need_torch
 from tvm_neuron.frontend.torch.read import SUFFIXES, read
@@ -14,6 +14,7 @@ __all__ = [
     "InputInfos",
     "exported",
     "from_pytorch",
+    "has_tensors",
     "is_of_torch",
     "is_script",
     "need_torch",

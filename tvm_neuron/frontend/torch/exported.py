@@ -35,6 +35,14 @@ def is_of_torch(model: Any) -> bool:
     return isinstance(model, kinds)
 
 
+def has_tensors(example_inputs: Any) -> bool:
+    """Whether any of them is a tensor of torch, which is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and any(
+        isinstance(leaf, torch.Tensor) for leaf in torch.utils._pytree.tree_leaves(example_inputs)
+    )
+
+
 def exported(model: Any, example_inputs: Any = None) -> Exported:
     """A model of PyTorch as ONNX: an `nn.Module`, a function of tensors, a ScriptModule or an ExportedProgram.
 
