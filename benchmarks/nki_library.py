@@ -223,6 +223,19 @@ def _small_norm(has_bias: bool) -> Any:
     return make
 
 
+def _experts(rng: np.random.Generator, _: Any) -> Any:
+    """Few rows through all experts."""
+    rows, width, inner, experts = 4, 512, 256, 4
+    x = _normal(rng, rows, width, dtype=_BF16)
+    gates, down = ((rng.standard_normal(shape) / 16).astype(_BF16)
+                   for shape in ((experts, width, 2, inner), (experts, inner, width)))  # fmt: skip
+    shares, index = rng.uniform(0, 1, (rows, experts)).astype(np.float32), np.zeros((rows, 2), np.int32)
+    wide, up_to, down_to = _wide(x, gates, down)
+    gate, up = (np.einsum("th,ehi->tei", wide, up_to[:, :, at]) for at in range(2))
+    wanted = np.einsum("tei,eih->th", gate / (1 + np.exp(-gate)) * up, down_to)
+    return (x, gates, down, shares, index, True), {}, wanted
+
+
 def _router(rng: np.random.Generator, get: Callable[[str], Any]) -> Any:
     rows, experts, k = 64, 32, 4
     x, weight = (rng.uniform(-0.1, 0.1, shape).astype(_BF16) for shape in ((rows, 1024), (1024, experts)))
@@ -256,6 +269,7 @@ ENTRIES = (
     Entry("rmsnorm_tkg", "core.subkernels.rmsnorm_tkg", "rmsnorm_tkg", _small_norm(False), FLOAT16),
     Entry("layernorm_tkg", "core.subkernels.layernorm_tkg", "layernorm_tkg", _small_norm(True), CHAIN16),
     Entry("router_topk", "core.router_topk.router_topk", "router_topk", _router),
+    Entry("moe_tkg, all experts", "core.moe.moe_tkg.moe_tkg", "moe_tkg", _experts, CHAIN16),
     Entry("conv1d", "experimental.conv.conv1d", "conv1d", _conv),
     Entry("depthwise_conv1d", "experimental.conv.depthwise_conv1d", "depthwise_conv1d_implicit_gemm", _depthwise_conv),
     Entry("cross_entropy_forward", "experimental.loss.cross_entropy", "cross_entropy_forward", _cross_entropy),
@@ -280,4 +294,4 @@ LACKING = {
     "sb2sb_allgather": _CORES,
     "topk_reduce": _CORES,
 }
-UNTRIED = ("blockwise_mm_bwd", "moe_block_tkg", "moe_cte", "moe_tkg", "transformer_tkg")
+UNTRIED = ("blockwise_mm_bwd", "moe_block_tkg", "moe_cte", "transformer_tkg")

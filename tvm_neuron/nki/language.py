@@ -30,12 +30,18 @@ mgrid, finfo = Mgrid(), np.finfo
 
 
 class NKIObject:
-    """What classes that kernels use are derived from; one without its own `__init__` takes its fields by name."""
+    """What classes that kernels use are derived from; one without its own `__init__` takes its fields by name.
+
+    A field that is not given is None, also of a dataclass.
+    """
 
     def __init_subclass__(cls) -> None:
         own = vars(cls).get("__annotations__", {})
         plain = [name for name, value in vars(cls).items() if not name.startswith("_") and not callable(value)]
         cls.__annotations__ = own | {name: Any for name in plain if name not in own}
+        for name in own:
+            if name not in vars(cls):
+                setattr(cls, name, None)
 
     def __init__(self, **fields: Any) -> None:
         for name, value in fields.items():
