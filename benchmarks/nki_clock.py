@@ -22,7 +22,7 @@ ENGINES = {"pool": "vec_pct", "act": "act_pct", "gpsimd": "pool_pct"}  # ours, a
 _HEAD = ("kernel", "modelled us", "measured us", "ratio", "Vector %", "Scalar %", "GpSimd %", "MB read", "MB written")
 _ROW = "{:42} {:>11} {:>11} {:>5} {:>11} {:>11} {:>11} {:>17} {:>17}  {}"
 _SHARE = 0.1  # within which a busy share is right
-_SAME = 0.01  # within which bytes are the same
+_SAME = 0.02  # within which bytes are the same
 
 
 @dataclass(frozen=True)
