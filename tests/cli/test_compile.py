@@ -87,6 +87,27 @@ def test_to_a_library_with_cpu_parts(cli: Cli, mixed_onnx_file: Path, inputs: Pa
 
 
 @pytest.mark.usefixtures("fake_codegen")
+def test_no_file_is_written_in_place_of_one_that_is_read(cli: Cli, onnx_file: Path, inputs: Path) -> None:
+    made = onnx_file.with_suffix(".neff")
+    assert cli("compile", onnx_file, "--output", made)[0] == 0
+    other = onnx_file.parent / "other.neff"
+    link = onnx_file.parent / "link.json"
+    link.symlink_to(made)
+    for words, said in (
+        (("compile", onnx_file, "--output", other, "--logfile", onnx_file), "--logfile '{}' is a file that the"),
+        (("compile", onnx_file, "--output", other, "--logfile", other), "is a file that --logfile writes, too: give"),
+        (("run", made, "--input", inputs, "--output", inputs), "--output '{}' is a file that the command reads: give"),
+        (("report", made, "--timeline", link), "--timeline '{}' is a file that the command reads: give another name"),
+        (("disassemble", made, "--output", made), "--output '{}' is a file that the command reads: give another name"),
+    ):
+        kept = {path: path.read_bytes() for path in (onnx_file, made, inputs)}
+        code, _, told = cli(*words)
+        assert (code, kept) == (1, {path: path.read_bytes() for path in kept})
+        assert said.format(words[-1]) in told
+        assert not other.exists()
+
+
+@pytest.mark.usefixtures("fake_codegen")
 def test_a_neff_holds_no_cpu_code(cli: Cli, mixed_onnx_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "net.neff"
     code, said, told = cli("compile", mixed_onnx_file, "--output", out, "--verbose", "error")

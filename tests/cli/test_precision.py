@@ -35,7 +35,10 @@ def test_words(cli: Cli, onnx_file: Path, tmp_path: Path, words: list[str], cast
 def test_of_operators(cli: Cli, onnx_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "net.neff"
     words = ["--fp32-cast-of", "layer=3*=none", "--fp32-cast-of", "add=all-fp16"]
-    assert cli("compile", onnx_file, "--output", out, *words)[0] == 0
+    code, _, told = cli("compile", onnx_file, "--output", out, *words)
+    assert code == 0
+    assert "warning: --fp32-cast-of 'layer=3*' fits the name of no operator: they are add, relu" in told
+    assert "'add'" not in told
     assert neff.load(out).options["fp32_cast_of"] == {"layer=3*": "none", "add": "all-fp16"}
     assert not neff.load(out).options["saturate_infinity"]
 

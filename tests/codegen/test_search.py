@@ -170,6 +170,7 @@ def test_tunings_make_other_programs() -> None:
     [
         ({"optlevel": 4}, "optlevel is 4; take one of 1, 2, 3"),
         ({"processes": 0}, "processes is 0; it must be at least 1"),
+        ({"minimum_segment_size": -3}, "minimum_segment_size is -3; it must be at least 1"),
         ({"time_budget_seconds": 0.0}, "time_budget_seconds is 0.0; it must be more than 0"),
         ({"on_cpu": "Relu"}, "on_cpu is 'Relu'; it must be several patterns"),
         ({"pipeline_cores": 2.5}, "pipeline_cores is 2.5; it must be a whole number"),

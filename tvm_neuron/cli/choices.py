@@ -1,12 +1,15 @@
 """What may be chosen about a build in the words of a command line, wherever they are given."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from typing import NoReturn
 
 from tvm_neuron.cli import cores, effort, host, precision, retired
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.errors import OptionError
+
+_SHOWN = 5  # names of operators in a warning
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +47,15 @@ def as_build_options(options: argparse.Namespace) -> BuildOptions:
         **cores.as_build_options(options),
         **effort.as_build_options(options),
     )
+
+
+def warn_of_idle_patterns(chosen: BuildOptions, names: Sequence[str], warn: Callable[[str], None]) -> None:
+    """Tells of each pattern that fits none of the operators of these names."""
+    for option, patterns in (("--on-cpu", chosen.on_cpu), ("--fp32-cast-of", chosen.fp32_cast_of)):
+        for pattern in patterns:
+            if not any(fnmatchcase(name, pattern) for name in names):
+                shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+                warn(f"{option} '{pattern}' fits the name of no operator: they are {shown}")
 
 
 def build_options(words: Sequence[str], what: str) -> BuildOptions:

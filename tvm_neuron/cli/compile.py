@@ -80,6 +80,8 @@ def run(options: argparse.Namespace) -> None:
         for row in summary["report"]["placement"]:
             reason = f": {row['reason']}" if row["reason"] else ""
             told.detail(f"{row['name']} ({row['op']}): {row['where']}{reason}")
+        names = [row["name"] for row in summary["report"]["placement"]]
+        choices.warn_of_idle_patterns(request.options, names, told.warning)
     text = json.dumps(summary["report"], indent=2) if options.json else f"{options.output}: {summary['headline']}"
     print(text)
 

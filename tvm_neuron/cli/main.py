@@ -35,6 +35,7 @@ from tvm_neuron.cli import compile as compile_command
 from tvm_neuron.cli.interrupt import take_over, too_late
 from tvm_neuron.cli.log import print_warning, warnings_to
 from tvm_neuron.cli.memory import end_quickly
+from tvm_neuron.cli.output import check_apart
 from tvm_neuron.errors import InternalError, NeuronError, ProgramError, internal_error
 from tvm_neuron.runtime import VERSION
 
@@ -62,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         with warnings_to(partial(print_warning, options.command)):
+            check_apart(options)
             code: int = options.run(options) or 0
         sys.stdout.flush()
     except KeyboardInterrupt:  # in a process of somebody else's: see `interrupt`

@@ -13,6 +13,7 @@ from tvm_neuron.codegen.bundle import write_bundle
 from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.codegen.tuning import USUAL, Tuning
 from tvm_neuron.errors import InternalError, OptionError
+from tvm_neuron.hw import check_instance
 from tvm_neuron.runtime import host
 
 LEVELS = (1, 2, 3)
@@ -140,7 +141,9 @@ class BuildOptions:
             raise OptionError(f"optlevel is {self.optlevel}; take one of {', '.join(map(str, LEVELS))}")
         if self.time_budget_seconds is not None and not self.time_budget_seconds > 0:
             raise OptionError(f"time_budget_seconds is {self.time_budget_seconds}; it must be more than 0")
-        for name in ("pipeline_cores", "processes"):
+        if self.instance:
+            check_instance(self.instance)
+        for name in ("minimum_segment_size", "pipeline_cores", "processes"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise OptionError(f"{name} is {value}; it must be at least 1")
@@ -152,6 +155,7 @@ _KINDS: dict[str, tuple[type, str]] = {
     "fp32_cast_of": (Mapping, 'a dictionary of precisions by pattern: {"layer3*": "none"}'),
     "on_cpu": (Sequence, 'several patterns: ("Softmax_*",)'),
     "minimum_segment_size": (Integral, "a whole number"),
+    "instance": (str, "the name of an instance, as text"),
     "pipeline_cores": (Integral, "a whole number"),
     "processes": (Integral, "a whole number"),
     "time_budget_seconds": (Real, "a number of seconds"),

@@ -42,7 +42,9 @@ def load_instance(name: str, device: Device) -> Instance:
     """
     families = _families()
     family, _, size = name.partition(".")
-    if not name:
+    if name:
+        check_instance(name)
+    else:
         family = device.name
         if not is_in_instance(device):
             raise DeviceError(
@@ -51,8 +53,6 @@ def load_instance(name: str, device: Device) -> Instance:
             )
         sizes = families[family]["chips"]
         size = max(sizes, key=lambda key: sizes[key])
-    if family not in families or size not in families[family]["chips"]:
-        raise DeviceError(f"unknown instance '{name}': take one of {', '.join(instance_names())}")
     row = families[family]
     numbers = {key: entry for key, entry in row.items() if key != "chips"}
     return Instance(
@@ -67,6 +67,12 @@ def load_instance(name: str, device: Device) -> Instance:
 def is_in_instance(device: Device) -> bool:
     """Whether there are known instances with chips of this device."""
     return device.name in _families()
+
+
+def check_instance(name: str) -> None:
+    """Raises DeviceError unless an instance of that name is known."""
+    if name not in instance_names():
+        raise DeviceError(f"unknown instance '{name}': take one of {', '.join(instance_names())}")
 
 
 def instance_names() -> list[str]:
