@@ -4,9 +4,11 @@ torchvision has no wheel for CPUs on package indexes, and the library in the usu
 operators that its networks call are defined before it is imported, by which timm and diffusers import as well.
 """
 
+import inspect
 from functools import cache
+from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
@@ -32,10 +34,11 @@ def torchvision() -> ModuleType:
     import torchvision.extension
 
     if not torchvision.extension._has_ops():
-        for name, (run, fake) in {"nms": (_nms, _fake_nms), "roi_align": (_roi_align, _roi_align)}.items():
+        for name, (run, fake) in {"nms": (_nms, _fake_nms), "roi_align": (_roi_align, _fake_roi_align)}.items():
             operators.impl(name, run, "CPU")
             torch.library.register_fake(f"torchvision::{name}", fake, lib=operators)
-        torchvision.extension._has_ops = lambda: True
+        for module in (torchvision.extension, import_module("torchvision.ops.roi_align")):
+            module._has_ops = _has_ops
     torchvision.kept = operators  # they last as long as this does
     return torchvision
 
@@ -47,6 +50,10 @@ def timm() -> ModuleType:
     import timm
 
     return timm
+
+
+def _has_ops() -> bool:  # whose text TorchScript reads
+    return True
 
 
 def _nms(boxes: "torch.Tensor", scores: "torch.Tensor", threshold: float) -> "torch.Tensor":
@@ -67,8 +74,15 @@ def _fake_nms(boxes: "torch.Tensor", scores: "torch.Tensor", threshold: float) -
     return boxes.new_empty(torch.library.get_ctx().new_dynamic_size(), dtype=torch.int64)
 
 
-def _roi_align(
+def _roi_align(features: "torch.Tensor", boxes: "torch.Tensor", *settings: Any) -> "torch.Tensor":
+    """As torchvision computes it where its library has nothing for a device."""
+    from torchvision.ops.roi_align import _roi_align as in_python
+
+    aligned: torch.Tensor = inspect.unwrap(in_python)(features, boxes, *settings)
+    return aligned
+
+
+def _fake_roi_align(
     features: "torch.Tensor", boxes: "torch.Tensor", scale: float, height: int, width: int, ratio: int, aligned: bool
 ) -> "torch.Tensor":
-    """Only its shape counts: the exporters write the operator by its name."""
     return features.new_zeros((boxes.shape[0], features.shape[1], height, width))

@@ -130,6 +130,7 @@ CHECKS: dict[str, Check] = {
     "from_onnx": Check("onnxruntime", _from_onnx),
     "from_pytorch": Check("torch", lambda v: (v["tvm_output"].numpy(), v["output"].numpy())),
     "from_coreml": Check("torch", _from_coreml),
+    "from_keras": Check("Keras", lambda v: (v["tvm_out"].numpy(), v["keras_out"])),
     "from_tflite": Check("LiteRT", _from_tflite),
     # results are whole steps of a scale, of which a few come out one beside
     "deploy_prequantized": Check("torch", _relay_of_prequantized, bound=0.1),

@@ -201,6 +201,23 @@ def test_importers_of_tvm_018(images: keras.Model) -> None:
         relay.frontend.from_keras(images, layout="CHWN")
 
 
+def test_inputs_without_a_name_have_those_of_relays_days() -> None:
+    first, second = keras.Input((4,)), keras.Input((3,))  # input_1 and input_2 of Keras 2
+    model = keras.Model([second, first], keras.layers.Concatenate()([second, first * 2.0]))
+    x, y = RNG.standard_normal((2, 4)).astype("f4"), RNG.standard_normal((2, 3)).astype("f4")
+    mod, params = relay.frontend.from_keras(model, {"input_7": y.shape, "input_2": x.shape})
+    executor = relay.build(mod, "neuron/inf2", params=params, options=EXACT)["default"](tvm.cpu())
+    executor.set_input("input_2", x)
+    executor.set_input("input_7", y)
+    executor.run()
+    check([executor.get_output(0).numpy()], np.concatenate([y, x * 2], 1))
+    own = [each.name for each in model.inputs]
+    mod, params = relay.frontend.from_keras(model, dict(zip(own, (y.shape, x.shape), strict=True)))
+    assert {own[0], own[1]} <= {var.name_hint for var in mod["main"].params}
+    with pytest.raises(ModelError, match=f"the model has no input 'input_1'; its inputs are {own[0]}, {own[1]}"):
+        relay.frontend.from_keras(model, {"input_1": x.shape})
+
+
 def test_what_is_refused(images: keras.Model, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="a function of TensorFlow has no inputs of its own"):
         tvm_neuron.compile(tf.function(lambda x: x))

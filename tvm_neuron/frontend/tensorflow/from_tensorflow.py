@@ -1,6 +1,7 @@
 """from_keras and from_tensorflow, with the signatures of TVM 0.18."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +9,7 @@ import tvm
 
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.onnx import from_onnx
-from tvm_neuron.frontend.tensorflow.captured import captured
+from tvm_neuron.frontend.tensorflow.captured import Captured, captured
 from tvm_neuron.frontend.tensorflow.to_onnx import to_onnx
 
 _Imported = tuple[tvm.IRModule, dict[str, tvm.runtime.Tensor]]
@@ -18,13 +19,29 @@ def from_keras(model: Any, shape: Mapping[str, Sequence[int]] | None = None, lay
     """The module and weights of a model of Keras on TensorFlow.
 
     As in TVM 0.18, images come in and go out with their channels first unless `layout` is another ("NHWC", "NDHWC",
-    "NWC"); `shape` is in that layout, and needed where the model leaves its batch open.
+    "NWC"); `shape` is in that layout, and needed where the model leaves its batch open. Inputs that Keras named itself
+    (`keras_tensor_7`) may have the names there that they had in Relay's days (`input_1`), which then are theirs.
 
     Raises what `tvm_neuron.compile` raises of a model of Keras.
     """
     if layout not in ("NCHW", "NHWC", "NDHWC", "NWC"):
         raise ModelError(f"from_keras: layout = {layout!r}; known are NCHW, NHWC, NDHWC and NWC")
-    return from_onnx(to_onnx(captured(model), shape, is_nchw=layout == "NCHW"))
+    return from_onnx(to_onnx(_named(captured(model), shape or ()), shape, is_nchw=layout == "NCHW"))
+
+
+def _named(found: Captured, names: Iterable[str]) -> Captured:
+    """Keras numbers inputs without a name in the order in which they were made; it called them otherwise once."""
+    now, once = _numbered(r"keras_tensor(?:_(\d+))?", found.inputs), _numbered(r"input_(\d+)", names)
+    if len(now) != len(once):
+        return found
+    called = dict(zip(now, once, strict=True))
+    return replace(found, inputs={called.get(name, name): tensor for name, tensor in found.inputs.items()})
+
+
+def _numbered(form: str, names: Iterable[str]) -> list[str]:
+    """Those names that have this form, by their numbers."""
+    numbers = {name: int(match[1] or 0) for name in names if (match := re.fullmatch(form, name))}
+    return sorted(numbers, key=numbers.__getitem__)
 
 
 def from_tensorflow(
