@@ -185,8 +185,6 @@ def run_all(folder: Path, only: Sequence[str], measured: dict[str, float]) -> It
     for name, why in nki_library.LACKING.items():
         if chosen(nki_library.LIBRARY, name):
             print(f"{nki_library.LIBRARY:22} {name:42} not run: it needs {why}")
-    if chosen(nki_library.LIBRARY, "untried"):
-        print(f"{nki_library.LIBRARY:22} not tried: {', '.join(nki_library.UNTRIED)}")
 
 
 def main() -> None:

@@ -281,6 +281,7 @@ _MX, _CORES, _V3 = "4- and 8-bit floats with shared exponents (Trn3)", "several 
 _SCATTER = "scatters: destinations at places known at run time"
 LACKING = {
     "attention_block_tkg": _V3 + ", by its own check",
+    "blockwise_mm_bwd": _SCATTER,
     "dynamic_elementwise_add": "loops whose number of turns a register has",
     "fg_allgather": _CORES,
     "fgcc": _CORES,
@@ -288,10 +289,12 @@ LACKING = {
     "find_nonzero_indices_with_count": "nonzero_with_count (Trn3)",
     "indexed_flatten": _SCATTER,
     "mlp": "a file that is Python: line 203 of its mlp.py is not, in this version",
+    "moe_block_tkg": _CORES,
+    "moe_cte": _SCATTER,
     "mxfp_load": _MX,
     "rmsnorm_mx_quantize_tkg": _MX,
     "rotational_topk": "nc_n_gather",
     "sb2sb_allgather": _CORES,
     "topk_reduce": _CORES,
+    "transformer_tkg": _CORES,
 }
-UNTRIED = ("blockwise_mm_bwd", "moe_block_tkg", "moe_cte", "transformer_tkg")
