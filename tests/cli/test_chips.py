@@ -85,6 +85,7 @@ def test_what_is_asked_for_wrongly(cli: Cli, tmp_path: Path, mixed_onnx_file: Pa
         ((f"{tmp_path}/bad.py:double", "--input", arrays), "can't be run: ZeroDivisionError: division by zero"),
         ((mixed_onnx_file, "--input", arrays), "it is for a kernel, FILE.py:NAME; a model's time has no inputs"),
         ((mixed_onnx_file, "--targets", "gpu"), "unknown device 'gpu'"),
+        (("nowhere.onnx",), "nowhere.onnx: no such file"),
     ):
         code, _, told = cli("chips", *words)
         assert code == 1

@@ -82,8 +82,8 @@ def test_neither_neff_nor_library(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "r.neff"
     words = ("run", path, "--input", "x.npz", "--output", "y.npz")
     path.write_bytes(b"nothing")
-    no_neff = "neuron-cc run: error NCC600: not a NEFF: the file doesn't start with its magic number\n"
-    assert cli(*words)[::2] == (1, no_neff)
+    wanted = f"'{path}' is neither a .neff nor a library: give a file that neuron-cc compile has written"
+    assert cli(*words)[::2] == (1, f"neuron-cc run: error NCC600: {wanted}\n")
     path.write_bytes(b"\x7fELF but no library".ljust(64, b"\0"))
     code, _, err = cli(*words)
     assert code == 1

@@ -69,10 +69,9 @@ def _of_model(options: argparse.Namespace) -> Callable[[str, Device], dict[str, 
     for name in ("input", "cast"):
         if value := getattr(options, name):
             raise OptionError(f"--{name} {value}: it is for a kernel, FILE.py:NAME; a model's time has no inputs")
-    inputs = read_io_config(options.io_config)
+    mod, params = source.read_model(Path(options.model), read_io_config(options.io_config))
 
     def measure(name: str, _device: Device) -> dict[str, Any]:
-        mod, params = source.read_model(Path(options.model), inputs)
         found = report(relay.build(mod, params=params, options=BuildOptions(device=name)))
         placed = {where: len(found.placed(where)) for where in ("neuroncore", "cpu")}
         return {

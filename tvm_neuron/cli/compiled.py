@@ -19,7 +19,7 @@ def open_compiled(path: str) -> Any:
     Raises:
         NeffError: it is neither, or damaged.
     """
-    data = neff.read_file(path)
+    data = _read(path)
     if not data.startswith(_ELF):
         return neff.verified(neff.read_pipeline(data))
     _check_whole(path, data)
@@ -72,7 +72,7 @@ def read_program(options: argparse.Namespace) -> bytes:
         NeffError: the file can't be read, or it has no such program or several.
         NeuronError: it has no such bucket.
     """
-    data = neff.read_file(options.file)
+    data = _read(options.file)
     if not data.startswith(_ELF):
         if options.program or options.bucket:
             raise NeffError(f"'{options.file}' is one program: leave --program and --bucket out")
@@ -101,6 +101,13 @@ def read_core(options: argparse.Namespace) -> bytes:
         raise NeffError(f"'{options.file}' has no core {options.core}: its cores are 0 to {len(files) - 1}")
     core: bytes = files[options.core]
     return core
+
+
+def _read(path: str) -> bytes:
+    data = neff.read_file(path)
+    if not data.startswith((_ELF, neff.MAGIC)):
+        raise NeffError(f"'{path}' is neither a .neff nor a library: give a file that neuron-cc compile has written")
+    return data
 
 
 def _check_whole(path: str, data: bytes) -> None:
