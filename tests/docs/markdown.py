@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 FILES = (
     "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "BENCHMARKS.md", "docs/bound.md", "docs/catalogue.md",
     "docs/cli.md",
-    "docs/deploy.md", "docs/isa.md", "docs/jax.md", "docs/mxnet.md",
+    "docs/deploy.md", "docs/gallery.md", "docs/isa.md", "docs/jax.md", "docs/mxnet.md",
     "docs/neff.md", "docs/networks.md", "docs/nki.md", "docs/operators.md", "docs/pipeline.md",
     "docs/placement.md", "docs/precision.md", "docs/pytorch.md", "docs/relay.md", "docs/reports.md",
     "docs/tensorflow.md", "docs/serve.md",
