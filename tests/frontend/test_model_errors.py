@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -39,6 +40,19 @@ def test_not_an_onnx_file(tmp_path: Path, data: bytes) -> None:
     path.write_bytes(data)
     with pytest.raises(ModelError, match="not an ONNX file"):
         from_onnx(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "opset", "message"),
+    [
+        (relu([1]).SerializeToString(), None, "path of a file, got bytes: read bytes with onnx.load_model_from_string"),
+        (None, None, "from_onnx takes a ModelProto or the path of a file, got NoneType"),
+        (relu([1]), "17", "opset is '17'; it must be a whole number, or left out"),
+    ],
+)
+def test_what_is_no_model(given: Any, opset: Any, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        from_onnx(given, opset=opset)
 
 
 def test_unknown_opset() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -95,6 +96,19 @@ def test_inputs_with_the_names_of_arguments() -> None:
 def test_wrong_use(module: graph_executor.GraphModule, use: Callable[[object], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         use(module)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ([X], "params must be a dictionary of weights by name, got list"),
+        ({"w": "text"}, r"params\['w'\] is a str without numbers: give an array"),
+    ],
+)
+def test_what_are_no_weights(params: Any, message: str) -> None:
+    mod, _ = relay.frontend.from_onnx(mixed_model())
+    with pytest.raises(ModelError, match=message):
+        relay.build(mod, target="neuron", params=params)
 
 
 def test_benchmark(module: graph_executor.GraphModule) -> None:

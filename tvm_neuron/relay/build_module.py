@@ -75,7 +75,7 @@ def build(
     if is_relay(ir_mod):
         names = {str(param.name_hint) for param in main_of(ir_mod).params}
         given = {name: value for name, value in (params or {}).items() if name in names}  # the others are bound already
-        ir_mod = to_relax(ir_mod, {name: _as_tensor(value).numpy() for name, value in given.items()})
+        ir_mod = to_relax(ir_mod, {name: value.numpy() for name, value in _weights(given).items()})
     wanted = _in_regions(wanted, ir_mod)
     executable = compiler.build(ir_mod, _weights(given), wanted)
     root = make_module({FACTORY_ENTRY: mod_name.encode(), BOUND_ENTRY: encoded(_bound(ir_mod, params))})
@@ -151,7 +151,9 @@ def _in_regions(wanted: compiler.BuildOptions, mod: tvm.IRModule) -> compiler.Bu
 
 
 def _weights(params: Params | None) -> dict[str, tvm.runtime.Tensor]:
-    return {name: _as_tensor(value) for name, value in (params or {}).items()}
+    if params is not None and not isinstance(params, Mapping | tvm.ir.Map):
+        raise ModelError(f"params must be a dictionary of weights by name, got {type(params).__name__}")
+    return {name: _as_tensor(name, value) for name, value in (params or {}).items()}
 
 
 def _bound(mod: tvm.IRModule, params: Params | None) -> dict[str, tvm.runtime.Tensor]:
@@ -203,5 +205,10 @@ def _as_target(target: TargetLike | None) -> tvm.target.Target:
     return chosen
 
 
-def _as_tensor(value: tvm.runtime.Tensor | np.ndarray) -> tvm.runtime.Tensor:
-    return value if isinstance(value, tvm.runtime.Tensor) else tvm.runtime.tensor(np.asarray(value))
+def _as_tensor(name: str, value: tvm.runtime.Tensor | np.ndarray) -> tvm.runtime.Tensor:
+    if isinstance(value, tvm.runtime.Tensor):
+        return value
+    array = np.asarray(value)
+    if array.dtype.kind in "OSU":
+        raise ModelError(f"params['{name}'] is a {type(value).__name__} without numbers: give an array")
+    return tvm.runtime.tensor(array)

@@ -52,6 +52,9 @@ def load_model(model: onnx.ModelProto | str | os.PathLike[str]) -> tuple[onnx.Mo
     """The model itself, or the one read from a path and those of its weights that are still in the file."""
     if isinstance(model, onnx.ModelProto):
         return model, {}
+    if not isinstance(model, str | os.PathLike):
+        hint = ": read bytes with onnx.load_model_from_string" if isinstance(model, bytes | bytearray) else ""
+        raise ModelError(f"from_onnx takes a ModelProto or the path of a file, got {type(model).__name__}{hint}")
     path = Path(model)
     if not os.path.isfile(path):  # which also knows that a name may be too long
         raise ModelError(f"{path}: {'a folder, not an ONNX file' if os.path.isdir(path) else 'no such file'}")
@@ -77,6 +80,8 @@ def check_opset(model: onnx.ModelProto, opset: int | None) -> int:
     versions = [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
     version = opset if opset is not None else (versions[0] if versions else 1)
     newest = onnx.defs.onnx_opset_version()
+    if not isinstance(version, int | np.integer):
+        raise ModelError(f"opset is {version!r}; it must be a whole number, or left out")
     if not 1 <= version <= newest:
         raise ModelError(
             f"opset {version} is unknown: onnx {onnx.__version__} knows 1 to {newest}; "
