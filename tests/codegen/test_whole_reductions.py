@@ -58,7 +58,7 @@ def test_integers() -> None:
     np.testing.assert_array_equal(run_on_core(nodes, {"x": x}, {}), x == x.max())
 
 
-@pytest.mark.parametrize(("elems", "through_dram"), [(1000, False), (2048, False), (32768, True)])
+@pytest.mark.parametrize(("elems", "through_dram"), [(500, False), (1000, False), (8192, True)])
 def test_few_elements_stay_on_one_partition(elems: int, through_dram: bool) -> None:
     """To bring them to others through DRAM takes two transfers, 2.6 us to start these alone."""
     nodes = [

@@ -26,6 +26,7 @@ from tvm_neuron.codegen.passes.choose_routes import choose_routes
 from tvm_neuron.codegen.passes.enumerate import enumerate_indices
 from tvm_neuron.codegen.passes.fold import fold_constants
 from tvm_neuron.codegen.passes.gathers import separate_gathers
+from tvm_neuron.codegen.passes.join_dims import join_dims
 from tvm_neuron.codegen.passes.lay_out import layouts, split_scattered
 from tvm_neuron.codegen.passes.layout import assign_partitions
 from tvm_neuron.codegen.passes.move_cost import kernel_ps, pricer
@@ -40,10 +41,11 @@ from tvm_neuron.codegen.passes.multiply_all import multiply_all
 from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.passes.pieces import cut_pieces
 from tvm_neuron.codegen.passes.reduce_once import reduce_once
-from tvm_neuron.codegen.passes.reductions import split_reductions
+from tvm_neuron.codegen.passes.reductions import split_reductions, stage_reductions
 from tvm_neuron.codegen.passes.row_values import subtract_as_add
 from tvm_neuron.codegen.passes.separate_parts import separate_parts
 from tvm_neuron.codegen.passes.skip_padding import skip_padding
+from tvm_neuron.codegen.passes.spread_rows import spread_rows
 from tvm_neuron.codegen.passes.windows import split_windows
 from tvm_neuron.codegen.precision import DEFAULT, Precisions
 from tvm_neuron.codegen.steps import Step
@@ -93,7 +95,10 @@ def make_kernels(
     Raises:
         CompileError: no rule takes a block, or the PE array does not take the precision.
     """
-    return kernels_by_layout(graph, rules, device, precisions, tuning, is_quick)[-1]
+    work = _begun(graph, rules, device, precisions, tuning, is_quick)
+    last = _ways(work)[-1]
+    _run(last, STEPS[_LAYOUTS:])
+    return last.kernels, last.partition_of
 
 
 def kernels_by_layout(
@@ -104,13 +109,42 @@ def kernels_by_layout(
     tuning: Tuning,
     is_quick: bool,
 ) -> list[tuple[list[Kernel], dict[Tensor, int]]]:
-    """As `make_kernels`, with tensors laid out block by block and, where its price is clearly less, another way."""
-    work = _Work(graph, rules, device, precisions, tuning.weights_bytes(device), is_quick)
-    _run(work, STEPS[:_LAYOUTS])
-    ways = [replace(work, graph=_copied(work.graph), dims=dims) for dims in work.layouts]
+    """As `make_kernels`, with tensors laid out block by block and, where their price is clearly less, other ways."""
+    work = _begun(graph, rules, device, precisions, tuning, is_quick)
+    joined = replace(work, graph=_copied(work.graph))
+    ways = _ways(work)
+    if not is_quick and _is_joined(joined):
+        best = min(_ways(joined), key=lambda way: _price(way, way.dims))
+        ways += [best] if _price(best, best.dims) < _CLEARLY * _price(work, {}) else []
     for way in ways:
         _run(way, STEPS[_LAYOUTS:])
     return [(way.kernels, way.partition_of) for way in ways]
+
+
+def _begun(
+    graph: Graph,
+    rules: Sequence[Rule],
+    device: Device,
+    precisions: Precisions,
+    tuning: Tuning,
+    is_quick: bool,
+) -> _Work:
+    work = _Work(graph, rules, device, precisions, tuning.weights_bytes(device), is_quick)
+    _run(work, STEPS[:_JOINED])
+    return work
+
+
+def _is_joined(work: _Work) -> bool:
+    """Joins dimensions; whether there were any."""
+    before = work.graph.blocks
+    _run(work, STEPS[_JOINED : _JOINED + 1])
+    return work.graph.blocks != before
+
+
+def _ways(work: _Work) -> list[_Work]:
+    """Copies of it for each layout."""
+    _run(work, STEPS[_JOINED + 1 : _LAYOUTS])
+    return [replace(work, graph=_copied(work.graph), dims=dims) for dims in work.layouts]
 
 
 def _run(work: _Work, steps: Iterable[Step[_Work]]) -> None:
@@ -227,6 +261,9 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("skip_padding", "all padding is there", _graph(skip_padding, "device"), True),
     Step("split_windows", "windows are final", _graph(split_windows)),
     Step("split_batches", "before layouts, which follow from what is one product", _graph(split_batches, "device")),
+    Step("join_dims", "another way of what follows: dimensions are final but for their number", _graph(join_dims)),
+    Step("spread_rows", "dimensions are final but for those that layouts scatter", _graph(spread_rows)),
+    Step("stage_reductions", "of long rows that were not spread", _graph(stage_reductions), True),
     Step("split_scattered", "dimensions are final but for those that layouts scatter", _graph(split_scattered)),
     Step("choose_dims", "before layouts, which leave the rest block by block", _choose_dims),
     Step("lay_out", "which dimension lies on the partitions", _lay_out, True),
@@ -258,4 +295,5 @@ def _place_of(name: str) -> int:
     return [step.name for step in STEPS].index(name)
 
 
+_JOINED = _place_of("join_dims")
 _LAYOUTS = _place_of("lay_out")  # from here on, there may be several ways

@@ -25,7 +25,7 @@ def _ordered(bindings: Iterable[relax.Binding]) -> list[relax.Binding]:
     if not casts:
         return bindings
     defines = {binding.var: binding for binding in bindings}
-    defines |= {size: cast for cast in casts for size in _defined(cast)}
+    defines |= {size: cast for cast in reversed(casts) for size in _defined(cast)}  # the first of several
     done: dict[relax.Binding, None] = {}
 
     def put(binding: relax.Binding) -> None:

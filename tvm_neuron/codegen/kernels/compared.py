@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from tvm_neuron.isa.functions import COMPARISONS
-from tvm_neuron.schedule.expr import Apply, Expr, loads
+from tvm_neuron.schedule.expr import Apply, Expr, Num, loads
 from tvm_neuron.schedule.kernel import ACCUMULATOR, Gather, Kernel, Reduction, Transposition
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -42,8 +42,10 @@ def _compared(kernel: Kernel, step: Apply) -> set[Tensor]:
 
 
 def _is_exact(kernel: Kernel) -> bool:
-    """Whether each element that it makes is one of those that it reads."""
-    return not isinstance(kernel.expr, Apply) and (kernel.root is None or _is_exact_root(kernel))
+    """Whether each element that it makes is one of those that it reads, or its negative."""
+    expr = kernel.expr
+    is_negative = isinstance(expr, Apply) and expr.op == "multiply" and expr.args[1] == Num(-1.0)
+    return (is_negative or not isinstance(expr, Apply)) and (kernel.root is None or _is_exact_root(kernel))
 
 
 def _is_exact_root(kernel: Kernel) -> bool:

@@ -1,10 +1,13 @@
 """Copies: tensors laid out once more, for readers that need another dimension, or more of it, on the partitions."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from math import prod
 
 from tvm_neuron.codegen.passes.canonical import canonical
-from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, rewrite
+from tvm_neuron.codegen.passes.in_order import is_in_rows
+from tvm_neuron.codegen.passes.moves import moved_load
+from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, axes_of, rewrite
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
@@ -71,6 +74,26 @@ class Copies:
         self._append(block, copy, 0, load.tensor, axes, source)
         return canonical(replace_load(block, load, Load(copy, tuple(Index(axis) for axis in used))))
 
+    def merged(self, block: Block, load: Load, together: list[Axis]) -> Block:
+        """The block reading a copy in which one axis takes the place of some of its own, outermost first."""
+        maps, both = linear_indices(load.indices) or (), Axis("m", prod(axis.extent for axis in together))
+        used = list(dict.fromkeys(axis for m in maps for axis in m.terms))
+        own = {axis: Axis(axis.name, axis.extent) for axis in used}
+        kept = [axis for axis in used if axis not in together]
+        depth = [axis for axis in kept if axis.is_reduction]
+        first = [*depth, *(axis for axis in kept if axis not in depth)]
+        steps = {own[axis]: prod(a.extent for a in together[n + 1 :]) for n, axis in enumerate(together)}
+        copy = Tensor(f"{load.tensor.name}.merged", (*(axis.extent for axis in first), both.extent), load.tensor.dtype)
+        source = tuple(Linear(m.const, {own[axis]: step for axis, step in m.terms.items()}).expr() for m in maps)
+        index = (*(Index(own[axis]) for axis in first), Linear(0, steps).expr())
+        self.partition_of[copy] = 0
+        move = Block(block.origin, tuple(own.values()), copy, index, Load(load.tensor, source))
+        self.blocks.append(canonical(move))
+        there = Load(copy, (*map(Index, first), Index(both)))
+        out = [Linear(0, {both: 1}).expr() if _counts(part, together) else part for part in block.index]
+        axes = (*(axis for axis in block.axes if axis not in together), both)
+        return canonical(replace(replace_load(block, load, there), axes=axes, index=tuple(out)))
+
     def store_in_rows(self, block: Block) -> None:
         """Where an output would be stored element by element, a temporary takes its place and is moved into it.
 
@@ -79,6 +102,10 @@ class Copies:
         tensor, dim = block.output, self.partition_of[block.output]
         outer = [d for d in range(dim) if tensor.shape[d] > 1]
         if tensor.kind != "output" or not outer or any(extent > 1 for extent in tensor.shape[dim + 1 :]):
+            return
+        load, out = moved_load(block), linear_indices(block.index)
+        maps = linear_indices(load.indices) if load else None
+        if load and out and maps and is_in_rows(out[dim], maps[self.partition_of[load.tensor]].terms):
             return
         temporary = Tensor(f"{tensor.name}.by{dim}", tensor.shape, tensor.dtype)
         self.temporaries[tensor] = temporary
@@ -102,6 +129,10 @@ class Copies:
         index: tuple[Expr, ...] = tuple(Index(axis) for axis in axes)
         self.partition_of[copy] = dim
         self.blocks.append(canonical(Block(reader.origin, axes, copy, index, Load(tensor, source or index))))
+
+
+def _counts(index: Expr, axes: Collection[Axis]) -> bool:
+    return any(axis in axes for axis in axes_of(index))
 
 
 def _axes(shape: tuple[int, ...]) -> tuple[Axis, ...]:

@@ -6,12 +6,15 @@ import numpy as np
 
 from tvm_neuron.codegen.passes.copies import Copies, replace_load
 from tvm_neuron.codegen.passes.in_order import stored_dim, unmoved_dim
+from tvm_neuron.codegen.passes.inside import reduced_inside
 from tvm_neuron.codegen.passes.moves import moved_load
 from tvm_neuron.codegen.passes.product_layout import (
     choose_result_dim,
+    counted_together,
     depth_dims,
     depth_lies,
     input_dim,
+    result_dims,
     summed_axis,
 )
 from tvm_neuron.schedule.expr import Apply, Axis, Index, Load, Num, axes_of, loads
@@ -20,6 +23,7 @@ from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
 from tvm_neuron.schedule.roles import Gathered, data_factor, factors, gathered, is_constant_contraction, product_factors
 from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tiling import PARTITIONS
 
 
 def assign_partitions(graph: Graph, given: Mapping[Tensor, int]) -> dict[Tensor, int]:
@@ -96,6 +100,11 @@ class _Layout:
         maps = linear_indices(load.indices)
         if maps is None or not any(axis.is_reduction for axis in maps[self.partition_of[load.tensor]].terms):
             return block
+        if staged := reduced_inside(block, load, maps, self.partition_of[load.tensor]):
+            inside, rest = staged
+            self.partition_of[inside.output] = 0
+            self.blocks.append(inside)
+            return self._lay_out(rest)
         kept = [d for d, m in enumerate(maps) if m.terms and not any(axis.is_reduction for axis in m.terms)]
         if block.combine == "add" and not kept and load.tensor.elems > _FEW:
             return _with_ones(block, load, maps[self.partition_of[load.tensor]])
@@ -118,6 +127,8 @@ class _Layout:
 
     def _lay_out_product(self, block: Block) -> Block:
         """The block with both operands laid out along the axis that is summed, on the same partitions."""
+        if not result_dims(block) and (found := counted_together(block)):
+            block = self.copies.merged(block, *found)
         depth = summed_axis(block)
         for number in range(2):
             load = (product_factors(block) or ())[number]
@@ -151,11 +162,13 @@ class _Layout:
             rows = rows or [d for d, m in enumerate(out_maps) if not m.terms]  # one channel, beside the data's axes
             if rows:
                 return max(rows, key=lambda d: block.output.shape[d])
+        if _is_split_input(block):
+            return _outer_dim(block.output)
         for load in _varying(block):
             axes = self._partition_axes(load)
             for d, m in enumerate(out_maps):
                 if axes is not None and (axes & set(m.terms) or (not axes and not m.terms)):
-                    return stored_dim(block, d, out_maps)
+                    return stored_dim(block, d, out_maps, axes)
         return min(1, max(len(block.output.shape) - 1, 0))
 
     def _along_positions(self, chosen: Gathered, out_maps: tuple[Linear, ...]) -> int:
@@ -233,7 +246,8 @@ class _Layout:
 
 
 def _input_dim(graph: Graph, tensor: Tensor) -> int:
-    found = input_dim(graph, tensor)
+    split = next((reader for reader in graph.readers(tensor) if _is_split_input(reader)), None)
+    found = input_dim(graph, tensor) if split is None else _dim_of_outer(split)
     return _dim_in_rows(graph, tensor) if found is None else found
 
 
@@ -271,6 +285,26 @@ def _writable_dim(preferred: int, leader: Block, siblings: list[Block]) -> int:
     fills = [linear_indices(block.index) for block in siblings if isinstance(block.expr, Num)]
     reachable = [d for d in range(len(shape)) if all(maps is not None and _is_reachable(maps[d]) for maps in fills)]
     return preferred if preferred in reachable or not reachable else max(reachable, key=lambda d: shape[d])
+
+
+def _is_split_input(block: Block) -> bool:
+    """Whether it brings an input in with more dimensions, which DMA lays out as is best."""
+    load = moved_load(block)
+    return load is not None and load.tensor.kind == "input" and len(load.indices) < len(block.index)
+
+
+def _dim_of_outer(block: Block) -> int | None:
+    """Of what it brings in, the dimension in which its partitions lie."""
+    load, out = moved_load(block), linear_indices(block.index)
+    maps = linear_indices(load.indices) if load else None
+    here = set(out[_outer_dim(block.output)].terms) if out else set()
+    return next((d for d, part in enumerate(maps or ()) if here & set(part.terms)), None)
+
+
+def _outer_dim(tensor: Tensor) -> int:
+    """The first dimension that fills half of the partitions, else the longest: rows of DRAM stay rows."""
+    filling = [d for d, extent in enumerate(tensor.shape) if extent >= PARTITIONS // 2]
+    return filling[0] if filling else max(range(len(tensor.shape)), key=lambda d: tensor.shape[d])
 
 
 def _varying(block: Block) -> list[Load]:

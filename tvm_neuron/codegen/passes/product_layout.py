@@ -52,6 +52,26 @@ def result_dims(block: Block) -> list[int]:
     return found
 
 
+def counted_together(block: Block) -> tuple[Load, list[Axis]] | None:
+    """An operand with axes, outermost first, that alone count a dimension of the result: the longest such dimension.
+
+    So it is where windows of an image are read in place, rows and columns apart.
+    """
+    pair, out_maps = product_factors(block), linear_indices(block.index)
+    if pair is None or out_maps is None:
+        return None
+    left, right = ({a for m in linear_indices(load.indices) or () for a in m.terms} for load in pair)
+    found: list[tuple[int, Load, list[Axis]]] = []
+    for part, extent in zip(out_maps, block.output.shape, strict=True):
+        axes = sorted(part.terms, key=lambda axis: -part.terms[axis])
+        steps = [prod(axis.extent for axis in axes[at + 1 :]) for at in range(len(axes))]
+        is_whole = len(axes) > 1 and not part.const and [part.terms[axis] for axis in axes] == steps
+        for load, own in zip(pair, (left - right, right - left), strict=True):
+            if is_whole and own >= set(axes):
+                found.append((extent, load, axes))
+    return max(found, key=lambda each: each[0])[1:] if found else None
+
+
 def choose_result_dim(block: Block, graph: Graph) -> int:
     """Of those dimensions the one that suits the readers: summed by the PE array rather than reduced, then the longest.
 

@@ -1,7 +1,8 @@
 """split_reductions: a reduction of an expression becomes the expression, as a tensor, and a reduction of that.
 
-One over everything becomes several: along the free axes, and over what that leaves, side by side in one partition.
-(Sums need not, but over more axes than an access pattern has: the PE array, or one partition, adds up partitions.)
+stage_reductions: one over everything becomes several: along the free axes, and over what that leaves, side by side in
+one partition. (Sums need not, but over more axes than an access pattern has: the PE array, or one partition, adds up
+partitions.)
 """
 
 from dataclasses import replace
@@ -24,17 +25,20 @@ def split_reductions(graph: Graph) -> None:
     Not where the tensor between would be larger than what is read, as for a product of two matrices.
     """
     for block in graph.blocks:
-        if _is_over_everything(block):
-            graph.replace(block, *_in_stages(block))
-            continue
         is_plain = isinstance(block.expr, Load) or is_constant_contraction(block) or data_factor(block) is not None
         is_plain = is_plain or product_factors(block) is not None
         if not block.combine or is_plain:
             continue
         varying = [load.tensor.elems for load in block.loads() if load.tensor.value is None]
         if varying and prod(axis.extent for axis in block.axes) <= max(varying):
-            terms, rest = _split(block)
-            graph.replace(block, terms, *(_in_stages(rest) if _is_over_everything(rest) else [rest]))
+            graph.replace(block, *_split(block))
+
+
+def stage_reductions(graph: Graph) -> None:
+    """Reduces whole tensors in stages that have an instruction each."""
+    for block in graph.blocks:
+        if _is_over_everything(block):
+            graph.replace(block, *_in_stages(block))
 
 
 def _is_over_everything(block: Block) -> bool:

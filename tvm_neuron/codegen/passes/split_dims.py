@@ -39,8 +39,15 @@ def split_dims(graph: Graph, wanted: Iterable[Tensor]) -> bool:
                 factors |= dict.fromkeys(group.dims, found)
                 axes |= dict.fromkeys(group.axes, found)
     if factors:
-        _Split(factors, axes).run(graph)
+        apply_split(graph, factors, axes)
     return bool(factors)
+
+
+def apply_split(
+    graph: Graph, factors: Mapping[Dim, tuple[int, ...]], axes: Mapping[Axis, tuple[int, ...]]
+) -> None:
+    """Splits dimensions of temporary tensors, and axes, into such factors, the outermost first."""
+    _Split(factors, axes).run(graph)
 
 
 class _Groups:
@@ -109,7 +116,8 @@ class _Split:
         self.tensors: dict[Tensor, Tensor] = {}
         for tensor in {tensor for tensor, _ in factors}:
             shape = [n for d, extent in enumerate(tensor.shape) for n in factors.get((tensor, d), (extent,))]
-            self.tensors[tensor] = replace(tensor, shape=tuple(shape))
+            value = None if tensor.value is None else tensor.value.reshape(shape)
+            self.tensors[tensor] = replace(tensor, shape=tuple(shape), value=value)
 
     def run(self, graph: Graph) -> None:
         graph.blocks = [self._block(block) for block in graph.blocks]

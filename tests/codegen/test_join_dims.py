@@ -1,0 +1,81 @@
+"""Images with their channels last have positions, not rows or columns, on the partitions: the same results, sooner."""
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import helper
+
+from tests.codegen.graphs import graph_of
+from tests.models.agreement import Case, random_inputs, relative_error
+from tests.onnx_models import make_model
+from tests.stages.networks import compile_model, run
+from tvm_neuron.codegen.passes.join_dims import join_dims
+
+NODE = helper.make_node
+STEPS = ("norm", "product", "softmax", "depthwise", "residual", "mean", "relu")
+
+
+def network(steps: list[str], channels: int, rows: int, columns: int) -> onnx.ModelProto:
+    """Each step takes and gives [1, channels, rows, columns], and works on channels last but for convolutions."""
+    rng = np.random.default_rng(len(steps))
+    weights: dict[str, np.ndarray] = {"axis": np.array([-1])}
+    nodes = []
+
+    def weight(name: str, *shape: int) -> str:
+        weights[name] = (rng.standard_normal(shape) / np.sqrt(shape[-1])).astype(np.float32)
+        return name
+
+    x = "x"
+    for n, step in enumerate(steps):
+        before, x = x, f"s{n}"
+        if step == "depthwise":
+            w = weight(f"w{n}", channels, 1, 3, 3)
+            nodes.append(NODE("Conv", [before, w], [x], group=channels, pads=[1] * 4))
+            continue
+        if step in ("residual", "relu"):
+            nodes.append(NODE("Add", [before, "x"], [x]) if step == "residual" else NODE("Relu", [before], [x]))
+            continue
+        last, made = f"l{n}", f"m{n}"
+        nodes.append(NODE("Transpose", [before], [last], perm=[0, 2, 3, 1]))
+        if step == "norm":
+            nodes.append(NODE("LayerNormalization", [last, weight(f"g{n}", channels)], [made]))
+        elif step == "product":
+            nodes.append(NODE("MatMul", [last, weight(f"w{n}", channels, channels)], [made]))
+        elif step == "softmax":
+            nodes.append(NODE("Softmax", [last], [made], axis=-1))
+        else:
+            nodes += [NODE("ReduceMean", [last, "axis"], [f"r{n}"]), NODE("Sub", [last, f"r{n}"], [made])]
+        nodes.append(NODE("Transpose", [made], [x], perm=[0, 3, 1, 2]))
+    return make_model([*nodes, NODE("Neg", [x], ["y"])], {"x": (1, channels, rows, columns)}, ["y"], weights)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    steps=st.lists(st.sampled_from(STEPS), min_size=1, max_size=5),
+    channels=st.sampled_from([3, 8, 24, 130]),
+    rows=st.integers(2, 20),
+    columns=st.integers(2, 20),
+    chip=st.sampled_from(["inf1", "inf2"]),
+)
+def test_as_onnxruntime(steps: list[str], channels: int, rows: int, columns: int, chip: str) -> None:
+    model = network(steps, channels, rows, columns)
+    case = Case(model, random_inputs(model))
+    found = run(compile_model(model, f"neuron/{chip}"), case.inputs, "strict")["y"]
+    assert relative_error(found, case.exact["y"]) < case.bounds["y"]
+
+
+def test_norms_and_products_take_positions() -> None:
+    graph = graph_of(network(["depthwise", "norm", "product", "residual"], 48, 16, 16))
+    join_dims(graph)
+    joined = {block.output.shape for block in graph.blocks if block.combine and ".joined" in block.output.name}
+    assert joined == {(1, 256), (1, 256, 48)}
+
+
+@pytest.mark.parametrize("steps", [["depthwise", "relu"], ["residual", "relu"]])
+def test_channels_first_stay_as_they_are(steps: list[str]) -> None:
+    graph = graph_of(network(steps, 48, 16, 16))
+    before = graph.blocks
+    join_dims(graph)
+    assert graph.blocks == before

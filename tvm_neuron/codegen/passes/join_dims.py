@@ -1,0 +1,156 @@
+"""join_dims: neighbouring dimensions that blocks count together, such as [rows, columns], become one of rows * columns.
+
+A norm or a product over the channels of an image [rows, columns, channels] has as many independent rows as the image
+has positions; with one dimension on the partitions, it would use as many of them as the image has columns.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from tvm_neuron.codegen.passes.spread_rows import counted_values
+from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, axes_of, every_load, rewrite
+from tvm_neuron.schedule.graph import Block, Graph, linear_indices
+from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.roles import gathered
+from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tiling import PARTITIONS
+
+Dim = tuple[Tensor, int]
+Pair = tuple[Axis, Axis]
+
+
+@dataclass(eq=False)
+class _Group:
+    """Dimensions that can be joined with the next one each, and the blocks that count both together."""
+
+    dims: set[Dim] = field(default_factory=set)
+    blocks: dict[Block, Pair] = field(default_factory=dict)
+    is_summed_beside: bool = False  # something is summed over another dimension, for each place in these
+
+
+def join_dims(graph: Graph) -> None:
+    """Joins what lies before the last dimension of a tensor, where sums over others have such places."""
+    while (group := _wanted(graph)) is not None:
+        _Join(graph, group)
+
+
+def _wanted(graph: Graph) -> _Group | None:
+    found: dict[Dim, _Group] = {}
+    for block in graph.blocks:
+        for pair, dims in _together(block).items():
+            group = _united(found, dims)
+            group.blocks[block] = pair
+            group.is_summed_beside |= bool(block.combine) and not pair[0].is_reduction
+    return next((group for group in dict.fromkeys(found.values()) if _is_wanted(graph, group)), None)
+
+
+def _is_wanted(graph: Graph, group: _Group) -> bool:
+    """Whether single dimensions leave partitions idle for what is summed beside them."""
+    tensors = {tensor for tensor, _ in group.dims}
+    if any(len({writer in group.blocks for writer in graph.writers(tensor)}) > 1 for tensor in tensors):
+        return False
+    inside = [(t, d) for t, d in group.dims if d + 2 < len(t.shape) and t.shape[-1] > 1]
+    few = any(max(t.shape[d], t.shape[d + 1]) < PARTITIONS for t, d in inside)
+    return few and group.is_summed_beside and len(tensors) == len(group.dims)
+
+
+def _together(block: Block) -> dict[Pair, list[Dim]]:
+    """Pairs of axes that count nothing but temporary tensors' neighbouring dimensions, and those."""
+    if gathered(block) is not None:
+        return {}
+    uses = Counter(counted_values(block.expr))
+    found: dict[Pair, list[Dim]] = {}
+    for tensor, indices in _places(block):
+        uses.update(axis for index in indices for axis in axes_of(index))
+        maps = linear_indices(indices)
+        for d in range(len(tensor.shape) - 1):
+            pair = _in_step(tensor, maps, d) if maps and tensor.kind == "temp" and tensor.value is None else None
+            if pair is not None:
+                found.setdefault(pair, []).append((tensor, d))
+    return {
+        (outer, inner): dims
+        for (outer, inner), dims in found.items()
+        if uses[outer] == uses[inner] == len(dims) and outer.is_reduction == inner.is_reduction
+    }
+
+
+def _united(found: dict[Dim, _Group], dims: list[Dim]) -> _Group:
+    first = found.setdefault(dims[0], _Group({dims[0]}))
+    for dim in dims[1:]:
+        other = found.setdefault(dim, _Group({dim}))
+        if other is not first:
+            first.dims |= other.dims
+            first.blocks |= other.blocks
+            first.is_summed_beside |= other.is_summed_beside
+            found |= dict.fromkeys(other.dims, first)
+    return first
+
+
+def _places(block: Block) -> list[tuple[Tensor, tuple[Expr, ...]]]:
+    return list(dict.fromkeys([(block.output, block.index), *((x.tensor, x.indices) for x in every_load(block.expr))]))
+
+
+def _in_step(tensor: Tensor, maps: tuple[Linear, ...], d: int) -> Pair | None:
+    """The two axes that count a dimension and the next one, each all of it."""
+    outer, inner = (_counter(maps[at], tensor.shape[at]) for at in (d, d + 1))
+    return (outer, inner) if outer is not None and inner is not None and outer is not inner else None
+
+
+def _counter(part: Linear, extent: int) -> Axis | None:
+    """The axis that alone counts all of a dimension of several elements."""
+    whole = [axis for axis, step in part.terms.items() if step == 1 and axis.extent == extent > 1]
+    return whole[0] if whole and len(part.terms) == 1 and not part.const else None
+
+
+class _Join:
+    """Joins the dimensions of a group, for its blocks; others have the tensors as they were, moved."""
+
+    def __init__(self, graph: Graph, group: _Group) -> None:
+        self.at = dict(group.dims)
+        self.joined = {tensor: _shaped(tensor, d) for tensor, d in group.dims}
+        blocks: list[Block] = []
+        for block in graph.blocks:
+            pair = group.blocks.get(block)
+            blocks.append(self._block(block, *pair) if pair else block)
+            tensor = block.output
+            if tensor not in self.at or block is not graph.writers(tensor)[-1]:
+                continue
+            readers = {pair is not None: True for pair in map(group.blocks.get, graph.readers(tensor))}
+            if not pair and True in readers:
+                blocks.append(self._moved(block, is_joined=True))
+            if pair and False in readers:
+                blocks.append(self._moved(block, is_joined=False))
+        graph.blocks = blocks
+
+    def _block(self, block: Block, outer: Axis, inner: Axis) -> Block:
+        both = Axis(f"{outer.name}_{inner.name}", outer.extent * inner.extent, outer.is_reduction)
+
+        def place(tensor: Tensor, indices: tuple[Expr, ...]) -> tuple[Tensor, tuple[Expr, ...]]:
+            d = self.at.get(tensor)
+            if d is None:
+                return tensor, indices
+            return self.joined[tensor], (*indices[:d], Index(both), *indices[d + 2 :])
+
+        def leaf(part: Num | Index | Load) -> Expr:
+            return Load(*place(part.tensor, part.indices)) if isinstance(part, Load) else part
+
+        output, index = place(block.output, block.index)
+        axes = tuple(both if axis is outer else axis for axis in block.axes if axis is not inner)
+        return replace(block, axes=axes, output=output, index=index, expr=rewrite(block.expr, leaf))
+
+    def _moved(self, block: Block, is_joined: bool) -> Block:
+        """The move of what the block writes to the joined tensor, or back."""
+        tensor = block.output
+        d, joined = self.at[tensor], self.joined[tensor]
+        axes = tuple(Axis(f"j{at}", extent) for at, extent in enumerate(tensor.shape))
+        index: tuple[Expr, ...] = tuple(map(Index, axes))
+        merged = Linear(0, {axes[d]: tensor.shape[d + 1], axes[d + 1]: 1}).expr()
+        other = (*index[:d], merged, *index[d + 2 :])
+        if is_joined:
+            return Block(block.origin, axes, joined, other, Load(tensor, index))
+        return Block(block.origin, axes, tensor, index, Load(joined, other))
+
+
+def _shaped(tensor: Tensor, d: int) -> Tensor:
+    shape = (*tensor.shape[:d], tensor.shape[d] * tensor.shape[d + 1], *tensor.shape[d + 2 :])
+    return replace(tensor, name=f"{tensor.name}.joined", shape=shape)

@@ -1,0 +1,128 @@
+"""spread_rows: a long dimension with little beside it, as a vector has, becomes two: all partitions get a part.
+
+Of [1, 32000], one partition would hold a row of 32,000 elements, or DMA would bring each to a partition of its own.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from tvm_neuron.codegen.passes.copies import replace_tensors
+from tvm_neuron.codegen.passes.in_order import ROW
+from tvm_neuron.codegen.passes.split_dims import Dim, apply_split
+from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, axes_of, every_load
+from tvm_neuron.schedule.graph import Block, Graph, linear_indices
+from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.roles import gathered, is_constant_contraction, product_factors
+from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tiling import PARTITIONS
+
+_LEAST = 512
+"""Elements of a row: fewer take an engine less time than to bring together what is reduced over partitions."""
+
+
+@dataclass(eq=False)
+class _Group:
+    """Dimensions that the same axes count, all of them from the first element to the last."""
+
+    dims: set[Dim] = field(default_factory=set)
+    axes: set[Axis] = field(default_factory=set)
+    is_apart: bool = False  # something takes only a part, or needs them as they are
+
+
+def spread_rows(graph: Graph) -> None:
+    """Splits such dimensions of all tensors; what comes from DRAM and goes there is split on its way."""
+    factors: dict[Dim, tuple[int, ...]] = {}
+    axes: dict[Axis, tuple[int, ...]] = {}
+    for group in dict.fromkeys(_groups(graph).values()):
+        if parts := _parts(group):
+            factors |= dict.fromkeys(group.dims, parts)
+            axes |= dict.fromkeys(group.axes, parts)
+    if factors:
+        edges = _Edges(graph, factors)
+        apply_split(graph, edges.factors, axes | edges.axes)
+
+
+def _parts(group: _Group) -> tuple[int, int] | None:
+    """How many partitions and how many elements of each, where there are several times as many as without."""
+    tensors = [tensor for tensor, _ in group.dims]
+    if group.is_apart or not tensors or len(set(tensors)) < len(tensors):
+        return None
+    largest, at = max(group.dims, key=lambda dim: dim[0].elems)
+    extent = largest.shape[at]
+    beside = max((min(n, PARTITIONS) for d, n in enumerate(largest.shape) if d != at), default=1)
+    parts = max(n for n in range(1, min(extent, PARTITIONS) + 1) if not extent % n)
+    is_long = extent >= _LEAST and (beside == 1 or extent // parts >= ROW)
+    return (parts, extent // parts) if is_long and parts >= 4 * beside else None
+
+
+def _groups(graph: Graph) -> dict[Dim | Axis, _Group]:
+    found: dict[Dim | Axis, _Group] = {}
+    for block in graph.blocks:
+        is_whole = gathered(block) is None and not is_constant_contraction(block) and not product_factors(block)
+        for axis in block.axes:
+            _group(found, axis).axes.add(axis)
+        for axis in counted_values(block.expr):
+            _group(found, axis).is_apart = True
+        read = [(load.tensor, load.indices) for load in every_load(block.expr)]
+        for tensor, indices in [(block.output, block.index), *read]:
+            maps = linear_indices(indices)
+            for d, extent in enumerate(tensor.shape):
+                _count(found, (tensor, d), extent, maps[d] if maps and is_whole else None, indices[d])
+    return found
+
+
+def _count(found: dict[Dim | Axis, _Group], dim: Dim, extent: int, part: Linear | None, index: Expr) -> None:
+    """Unites a dimension with the axis that counts it."""
+    group = _group(found, dim)
+    group.dims.add(dim)
+    axes = list(axes_of(index))
+    is_in_step = part is not None and not part.const and list(part.terms.values()) == [1]
+    if is_in_step and axes[0].extent == extent:
+        _unite(found, group, _group(found, axes[0]))
+        return
+    for each in [group, *(_group(found, axis) for axis in axes)]:
+        each.is_apart |= extent > 1
+
+
+def _group(found: dict[Dim | Axis, _Group], key: Dim | Axis) -> _Group:
+    return found.setdefault(key, _Group())
+
+
+def _unite(found: dict[Dim | Axis, _Group], group: _Group, other: _Group) -> None:
+    if other is group:
+        return
+    group.dims |= other.dims
+    group.axes |= other.axes
+    group.is_apart |= other.is_apart
+    found |= dict.fromkeys([*other.dims, *other.axes], group)
+
+
+def counted_values(expr: Expr) -> Iterator[Axis]:
+    """Axes whose counts are values."""
+    if isinstance(expr, Index):
+        yield expr.axis
+    for part in expr.args if isinstance(expr, Apply) else ():
+        yield from counted_values(part)
+
+
+class _Edges:
+    """Temporaries in the place of inputs and outputs, with moves of one to the other, and what there is to split."""
+
+    def __init__(self, graph: Graph, factors: dict[Dim, tuple[int, ...]]) -> None:
+        split = {tensor for tensor, _ in factors}
+        edges = [tensor for tensor in dict.fromkeys([*graph.inputs, *graph.outputs]) if tensor in split]
+        inside = {t: replace(t, name=f"{t.name}.rows", kind="temp") for t in edges}
+        self.factors = {(inside.get(tensor, tensor), d): parts for (tensor, d), parts in factors.items()}
+        self.axes: dict[Axis, tuple[int, ...]] = {}
+        blocks = [self._moved(t, inside[t], inside[t], graph.readers(t)[0]) for t in edges if t.kind == "input"]
+        for block in graph.blocks:
+            output = inside.get(block.output, block.output)
+            blocks.append(replace(replace_tensors(block, inside), output=output))
+        blocks += [self._moved(inside[t], t, inside[t], graph.writers(t)[0]) for t in edges if t.kind == "output"]
+        graph.blocks = blocks
+
+    def _moved(self, tensor: Tensor, to: Tensor, split: Tensor, block: Block) -> Block:
+        axes = tuple(Axis(f"r{d}", extent) for d, extent in enumerate(tensor.shape))
+        self.axes |= {axis: self.factors[split, d] for d, axis in enumerate(axes) if (split, d) in self.factors}
+        index = tuple(Index(axis) for axis in axes)
+        return Block(block.origin, axes, to, index, Load(tensor, index))
