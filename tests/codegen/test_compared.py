@@ -26,7 +26,7 @@ EXTREMES = {
 }
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(
     kind=st.sampled_from(sorted(EXTREMES)),
     shape=st.tuples(*[st.integers(1, 3)] * 2, st.sampled_from([5, 64])),

@@ -112,7 +112,7 @@ def test_weights_of_a_large_batch_come_once(chip: str) -> None:
     program = synchronise(emit_stage(found, room, device, False).program, device)
     timing = time_program(program, device)
     assert timing.dram_bytes_by_kind["weight"] == pytest.approx(2 * 12 * 1024 * 1024 * 2, rel=0.02)
-    assert timing.total_ps < 1.4 * duration_ps(timing.macs, device.peak_macs_per_second)
+    assert timing.total_ps < 1.5 * duration_ps(timing.macs, device.peak_macs_per_second)
 
 
 @pytest.mark.parametrize(("chip", "share"), [("inf1", 1), ("inf2", 0.9)])

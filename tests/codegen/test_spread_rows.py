@@ -30,13 +30,14 @@ def scaled(shape: tuple[int, ...], op: str) -> onnx.ModelProto:
     return make_model(nodes, {"x": shape}, ["y"], weights)
 
 
-@pytest.mark.parametrize("chip", ["inf1", "inf2"])
 @pytest.mark.parametrize(
-    "model",
+    ("model", "chip"),
     [
-        *(added(shape) for shape in [(5000,), (1, 4096), (2, 1000), (1, 3, 3000), (3, 1, 1021)]),
-        *(scaled(shape, "ReduceMax") for shape in [(3000,), (1, 4096), (2, 1, 1500)]),
-        *(scaled(shape, "ReduceMean") for shape in [(3000,), (1, 4096), (4, 5000)]),
+        *((added(shape), "inf1") for shape in [(5000,), (2, 1000)]),
+        *((added(shape), "inf2") for shape in [(1, 4096), (1, 3, 3000), (3, 1, 1021)]),
+        *((scaled(shape, "ReduceMax"), "inf2") for shape in [(3000,), (2, 1, 1500)]),
+        *((scaled(shape, "ReduceMean"), "inf2") for shape in [(1, 4096), (4, 5000)]),
+        (scaled((1, 4096), "ReduceMax"), "inf1"),
     ],
 )
 def test_as_onnxruntime(model: onnx.ModelProto, chip: str) -> None:
@@ -45,7 +46,7 @@ def test_as_onnxruntime(model: onnx.ModelProto, chip: str) -> None:
     assert relative_error(found, case.exact["y"]) < case.bounds["y"]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(rows=st.integers(1, 5), parts=st.sampled_from([60, 64, 125, 128]), inner=st.integers(4, 60), data=st.data())
 def test_rows_of_any_length(rows: int, parts: int, inner: int, data: st.DataObject) -> None:
     shape = data.draw(st.permutations([rows, parts * inner]))
