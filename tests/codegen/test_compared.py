@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import helper
+from onnx import TensorProto, helper
 
-from tests.codegen.on_core import on_core
+from tests.codegen.on_core import check, on_core
 from tests.onnx_models import Arrays, make_model, reference
 from tvm_neuron.codegen.kernels.storage_dtypes import SMALL_ELEMS
 
@@ -46,6 +46,22 @@ def test_extremes_that_the_array_reads(kind: str, shape: tuple[int, int, int], m
     np.testing.assert_array_equal(found, wanted[0])
     size = np.abs(wanted[1]).max() + 1
     np.testing.assert_allclose(product, wanted[1], atol=size * 2**-5)
+
+
+@pytest.mark.parametrize(
+    ("mode", "order", "axis"), [("matmult-fp16", (0, 1, 2), 0), ("all", (0, 2, 1), -1), ("none", (2, 0, 1), 0)]
+)
+def test_ranks_of_halves_that_the_array_reads(mode: str, order: tuple[int, ...], axis: int) -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "z"], ["made"]),
+        helper.make_node("MatMul", ["made", "w"], ["read"]),
+        helper.make_node("Transpose", ["made"], ["turned"], perm=order),
+        helper.make_node("TopK", ["turned", "k"], ["values", "found"], axis=axis),
+    ]
+    shapes = {"x": (3, 40, 16), "z": (3, 16, 48), "w": (3, 48, 24)}
+    model = make_model(nodes, shapes, ["values", "found", "read"], {"k": np.array([2])}, dtype=TensorProto.FLOAT16)
+    draw = np.random.default_rng(0)
+    check(model, {name: draw.standard_normal(shape).astype("float16") for name, shape in shapes.items()}, "inf2", mode)
 
 
 @pytest.mark.parametrize("mode", ["all", "all-fp16"])

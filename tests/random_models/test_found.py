@@ -24,11 +24,27 @@ PARTITIONS_OF_AN_OUTPUT_IN_TILES = """m (float[2, 33, 48] x, float[2, 3, 12, 16]
 SHARES_OF_A_CONSTANT = """m (float[1, 3] x) => (float[2, 3] y) <float[2, 3] given = {0.5, -2, 0.25, 3, 4, -5}>
     { shares = LpNormalization<axis: int = -1, p: int = 1>(given)  y = Add(shares, x) }"""
 
+ROWS_OF_SCALED_CHANNELS = """m (float[4, 7, 64] x) => (float[4, 7, 64] y)
+    <float[7] scale = {1, 0.5, 1.25, 1, 0.75, 0.75, 0.5}, float[7] shift = {0, 0, 0.25, 0, 0.5, 0, 0.5},
+     float[7] mean = {-0.25, 0.5, -0.25, 0, 0, 0, -0.5}, float[7] var = {1.5, 1.5, 0.5, 1.25, 0.75, 0.5, 0.75}>
+    { normal = BatchNormalization(x, scale, shift, mean, var)  bounded = Tanh(normal)  y = Exp(bounded) }"""
+MINIMA_WITH_WHAT_IS_READ_BACKWARDS = """m (float[33, 1, 16] x) => (float[1, 1, 1] y)
+    <int64 first = {0}, int64[3] axes = {-2, -3, 2}>
+    { sums = CumSum<exclusive: int = 1, reverse: int = 1>(x, first)  least = Min(sums, x)
+      y = ReduceLogSumExp<keepdims: int = 1>(least, axes) }"""
+
 
 @pytest.mark.parametrize("chip", ["inf1", "inf2"])
 @pytest.mark.parametrize(
     "text",
-    [ONE_CHANNEL_OF_SCALED, POSITION_AMONG_EQUALS, PARTITIONS_OF_AN_OUTPUT_IN_TILES, SHARES_OF_A_CONSTANT],
+    [
+        ONE_CHANNEL_OF_SCALED,
+        POSITION_AMONG_EQUALS,
+        PARTITIONS_OF_AN_OUTPUT_IN_TILES,
+        SHARES_OF_A_CONSTANT,
+        ROWS_OF_SCALED_CHANNELS,
+        MINIMA_WITH_WHAT_IS_READ_BACKWARDS,
+    ],
 )
 def test_as_onnxruntime(text: str, chip: str) -> None:
     model = onnx.parser.parse_model(HEAD + text)

@@ -53,11 +53,12 @@ def most_bytes_taken(kernel: Kernel, most_elems: int, row_elems: int) -> int:
     whole, single = ((1, most_elems),), ((1, 1),)
     free = {axis for axis in kernel.free if axis.extent > 1}
     inner = innermost(kernel)
-    if kernel.root is None and inner is not None and inner.extent >= row_elems:
-        free = {inner}  # an operand without it is one value for each partition
+    by_row = {inner} if kernel.root is None and inner is not None and inner.extent >= row_elems else free
 
     def resolve(load: Load) -> Operand:
-        is_single = load is not ROOT and not free & set(axes_of(load))
+        # a run-time operand that is the same along a row is one value for each partition; a constant is repeated
+        axes = by_row if load is not ROOT and load.tensor.value is None else free
+        is_single = load is not ROOT and not axes & set(axes_of(load))
         return Tile("sbuf", _dtype_like(load.tensor), Affine(), 1, Affine(), single if is_single else whole)
 
     return bytes_taken(kernel.expr, (1, whole), resolve, _dtype_like(kernel.out))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, loads, replace_axes, rewrite
 from tvm_neuron.schedule.graph import linear_indices
-from tvm_neuron.schedule.kernel import ACCUMULATOR, Kernel
+from tvm_neuron.schedule.kernel import ACCUMULATOR, Kernel, is_read_backward
 from tvm_neuron.schedule.linear import Linear, linear
 from tvm_neuron.schedule.tensor import Tensor, is_rounded
 from tvm_neuron.schedule.uses import readers_of, writers_of
@@ -56,7 +56,7 @@ def _join(first: Kernel, second: Kernel, tensor: Tensor) -> Kernel | None:
         return None
     if is_rounded(first.sources(), tensor, second.out):
         return None
-    if first.root is not None and second.stepped:
+    if first.root is not None and (second.stepped or any(is_read_backward(second, axis) for axis in second.free)):
         return None  # such an end takes one value of these axes at a time
     found = [load for load in second.operand_loads() if load.tensor is tensor]
     axes = [_axis_map(first, second, load) for load in found]

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from tvm_neuron.codegen.integers import is_integer
 from tvm_neuron.codegen.kernels.compared import compared_tensors
 from tvm_neuron.codegen.precision import Precision, Precisions
 from tvm_neuron.errors import UnschedulableError
@@ -113,7 +114,13 @@ def _needed_otherwise(kernels: list[Kernel], precisions: Precisions) -> dict[Ten
         for tensor in read_else:
             origin = writer.get(tensor, kernel).origins[-1]
             found.setdefault(tensor, precisions.of(origin.name).dtype_of(tensor.dtype))
-    return found | {tensor: device_dtype(tensor.dtype) for tensor in compared_tensors(kernels) & found.keys()}
+    return found | {tensor: _compared_dtype(tensor) for tensor in compared_tensors(kernels) & found.keys()}
+
+
+def _compared_dtype(tensor: Tensor) -> str:
+    """That of what it is compared with: a maximum of a float16 model's values, say, is kept in float32."""
+    crosses = tensor.kind in ("input", "output")
+    return device_dtype(tensor.dtype) if crosses or is_integer(tensor.dtype) else "float32"
 
 
 def elementwise_copy(reader: Kernel, source: Tensor, target: Tensor, dim: int) -> Kernel:

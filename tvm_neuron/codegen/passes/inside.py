@@ -8,15 +8,13 @@ from tvm_neuron.schedule.graph import Block
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 
-_MOST_AXES = 3  # that an access pattern has room for beside the partitions
-_FEW = 4096  # are reduced side by side on one partition in no more time
 _NEUTRAL = {"add": 0.0, "multiply": 1.0}  # the first of all; a maximum or minimum may begin with any number twice
 
 
 def reduced_inside(block: Block, load: Load, maps: tuple[Linear, ...], dim: int) -> tuple[Block, Block] | None:
     """Both reductions of what lies with `dim` on the partitions; None if there is nothing to reduce within them.
 
-    Nor are there two where more of them are busy with what is not reduced there, or of other dtypes than float32.
+    Nor are there two where more of them are busy with what is not reduced there.
     """
     here = maps[dim]
     (across, step), *others = here.terms.items()
@@ -25,13 +23,12 @@ def reduced_inside(block: Block, load: Load, maps: tuple[Linear, ...], dim: int)
     is_alone = not others and step == 1 and not here.const and across.is_reduction
     if not is_alone or any(across in part.terms for d, part in enumerate(maps) if d != dim):
         return None
-    if load.tensor.elems <= _FEW or sum(axis.extent > 1 for axis in (*inner, *kept)) > _MOST_AXES:
-        return None
     if prod(axis.extent for axis in inner) == 1 or across.extent < max((axis.extent for axis in kept), default=1):
         return None
-    if block.init != _NEUTRAL.get(block.combine, block.init) or {load.tensor.dtype, block.output.dtype} != {"float32"}:
+    if block.init != _NEUTRAL.get(block.combine, block.init):
         return None
-    parts = Tensor(f"{block.output.name}.inside", (across.extent, *(axis.extent for axis in kept)), "float32")
+    dtype = "float32" if "float" in block.output.dtype else block.output.dtype
+    parts = Tensor(f"{block.output.name}.inside", (across.extent, *(axis.extent for axis in kept)), dtype)
     own = {axis: Axis(axis.name, axis.extent) for axis in (across, *kept)}
     by: dict[Axis, Expr] = {axis: Index(mine) for axis, mine in own.items()}
     axes = (*own.values(), *inner)
