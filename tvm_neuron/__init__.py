@@ -17,6 +17,7 @@ if sys.argv[:1] == ["-m"]:  # as it is while `python -m tvm_neuron.cli.main` imp
 import tvm
 import tvm_ffi
 from tvm.relax.pipeline import PIPELINE_MAP
+from tvm.tirx.compilation_pipeline import PIPELINE_MAP as TIR_PIPELINE_MAP
 
 from tvm_neuron import runtime
 from tvm_neuron.hw import CHIPS
@@ -37,6 +38,8 @@ _LAZY = {
     "partition_for_neuron": ("tvm_neuron.build", "partition_for_neuron"),
 }
 _DEFAULT_PIPELINE = PIPELINE_MAP["default"]
+_TIR = "s_tir"  # TVM's name of what `tvm.compile` does with TIR by default
+_DEFAULT_TIR_PIPELINE = TIR_PIPELINE_MAP[_TIR]
 
 
 def device(index: int = 0) -> tvm.runtime.Device:
@@ -61,6 +64,7 @@ def _register() -> None:
         tvm.target.register_tag(f"neuron/{chip}", config | {"device": f"neuron/{chip}"}, override=True)
     tvm_ffi.register_global_func("relax.ext.neuron", _compile_subgraphs, override=True)
     PIPELINE_MAP["default"] = _choose_pipeline
+    TIR_PIPELINE_MAP[_TIR] = _warning_pipeline
 
 
 def _choose_pipeline(**kwargs: Any) -> tvm.transform.Pass:
@@ -76,6 +80,21 @@ def _choose_pipeline(**kwargs: Any) -> tvm.transform.Pass:
         return build.lower_natively(mod, build.options_of_target(target))
 
     return run
+
+
+def _warning_pipeline() -> tuple[Any, Any, Any]:
+    """TVM's pipeline of TIR and what finishes it, which tell first of functions that come without a Relax function."""
+
+    @tvm.transform.module_pass(opt_level=0, name="NeuronOrDefaultTIRPipeline")
+    def run(mod: tvm.IRModule, _context: tvm.transform.PassContext) -> tvm.IRModule:
+        if any("neuron" in func.attrs["target"].keys for _, func in mod.functions_items()):
+            from tvm_neuron.codegen.cpu import warn_of_lone_kernels
+
+            warn_of_lone_kernels(mod)
+        return pipeline(mod)
+
+    pipeline, *finish = _DEFAULT_TIR_PIPELINE()
+    return run, *finish
 
 
 def _compile_subgraphs(*args: Any) -> Any:

@@ -11,6 +11,7 @@ from tvm.relax.frontend.onnx import from_onnx
 
 import tvm_neuron
 from tests.onnx_models import make_model
+from tvm_neuron.errors import PlacementWarning
 
 RNG = np.random.default_rng(16)
 X = RNG.standard_normal((2, 3, 16, 16)).astype(np.float32)
@@ -110,3 +111,13 @@ def test_kernels_by_hand_have_several_results_and_need_no_blocks() -> None:
     executable = tvm.compile(tvm.script.from_source(BY_HAND), target="neuron")
     wanted = 2 * data + np.cumsum(data, axis=1, dtype=np.float64)
     np.testing.assert_allclose(run(executable, data), wanted, rtol=1e-5, atol=1e-5)  # sums of eight in float32
+
+
+def test_a_kernel_by_itself_is_said_to_run_on_the_cpu() -> None:
+    a = tvm.te.placeholder((16, 64), name="a")
+    kernel = tvm.te.create_prim_func([a, tvm.te.compute((16, 64), lambda i, j: a[i, j] + 1.0, name="b")])
+    with pytest.warns(PlacementWarning, match=r"the TIR function 'main' is compiled for the CPU.*relax\.call_tir"):
+        executable = tvm.compile(kernel, target="neuron")
+    x, y = (tvm.runtime.tensor(values) for values in (RNG.standard_normal((2, 16, 64)).astype(np.float32)))
+    executable(x, y)
+    np.testing.assert_array_equal(y.numpy(), x.numpy() + 1)

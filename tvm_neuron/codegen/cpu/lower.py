@@ -6,6 +6,7 @@ from tvm import relax
 from tvm_neuron.codegen.cpu.casts import CASTS
 from tvm_neuron.codegen.cpu.empty_constants import allocate_empty_constants
 from tvm_neuron.codegen.cpu.extremes import EXTREMES
+from tvm_neuron.codegen.cpu.lone_kernels import called
 from tvm_neuron.codegen.cpu.narrow_floats import with_narrow_floats
 from tvm_neuron.codegen.cpu.not_a_number import keep_nan
 from tvm_neuron.codegen.cpu.positions import check_positions
@@ -42,4 +43,4 @@ def lower(mod: tvm.IRModule, prefix: str = "") -> tvm.IRModule:
         relax.pipeline.default_build_pipeline(),
     ]
     mod = tvm.transform.Sequential(passes)(mod)
-    return with_variants(with_prefix(mod, prefix) if prefix else mod)
+    return called(with_variants(with_prefix(mod, prefix) if prefix else mod))
