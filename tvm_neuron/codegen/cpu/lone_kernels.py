@@ -24,7 +24,7 @@ def warn_of_lone_kernels(mod: tvm.IRModule) -> None:
     if lone:
         warnings.warn(
             f"the TIR function '{lone[0]}' is compiled for the CPU, though the target is neuron: by itself none is "
-            "sent to a NeuronCore. Call it in a Relax function (relax.call_tir, or BlockBuilder.emit_te) and compile that",
+            "sent to a NeuronCore. Call it in a Relax function (relax.call_tir, BlockBuilder.emit_te) and compile that",
             PlacementWarning,
             stacklevel=2,
         )
