@@ -132,6 +132,30 @@ def test_the_operator_at_fault_runs_on_the_cpu(
         assert b"apache-tvm" in held.read("facts.json")
 
 
+@pytest.mark.filterwarnings("ignore::tvm_neuron.errors.PlacementWarning")
+def test_a_part_with_a_kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """TVM's importer makes a kernel of a Pad that cuts, which TVM can't print where it is part of a function."""
+
+    def broken(program: Any, device: Any) -> None:
+        raise ProgramError("no such program")
+
+    monkeypatch.setenv("NEURON_CC_BUNDLES", str(tmp_path))
+    monkeypatch.setattr(compile_stage, "verify", broken)
+    weights = {"pads": np.array([-1, 0, 0, 2]), "fill": np.float32(6.25)}
+    model = make_model([helper.make_node("Pad", ["x", "pads", "fill"], ["y"], "pad0")], {"x": (3, 4)}, ["y"], weights)
+    with pytest.warns(DefectWarning, match="on the CPU: pad0: defect of the compiler, NCC511"):
+        library = build(model)
+    executor = graph_executor.GraphModule(library["default"]())
+    x = RNG.standard_normal((3, 4)).astype(np.float32)
+    executor.run(x=x)
+    np.testing.assert_array_equal(executor.get_output(0).numpy(), np.pad(x[1:], ((0, 0), (0, 2)), constant_values=6.25))
+    (bundle,) = tmp_path.iterdir()
+    with zipfile.ZipFile(bundle) as held:
+        part = held.read("part.txt").decode()
+    assert "def pad(" in part
+    assert "6.25" not in part
+
+
 @pytest.mark.parametrize(("plant", "code", "message"), PLANTED)
 def test_must_compile_makes_it_an_error(
     plant: Plant, code: str, message: str, model: onnx.ModelProto, monkeypatch: pytest.MonkeyPatch

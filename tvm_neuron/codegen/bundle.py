@@ -16,7 +16,10 @@ from tvm_neuron.errors import InternalError
 
 FOLDER_VARIABLE = "NEURON_CC_BUNDLES"
 # A number, or a hash that it can be guessed from.
-_NUMBER = re.compile(r"(?<=R\.const\()[^,)]+|(?<=constant )[0-9a-f]{64}")
+_NUMBER = re.compile(
+    r"(?<=R\.const\()[^,)]+|(?<=pad_value=)[^,)]+|(?<=T\.float(?:16|32|64)\()[^,)]+|(?<=T\.bfloat16\()[^,)]+|"
+    r"(?<=constant )[0-9a-f]{64}"
+)
 
 
 def write_bundle(error: InternalError) -> str:

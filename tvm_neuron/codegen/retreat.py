@@ -11,6 +11,7 @@ from tvm_neuron.codegen.defects import PartError, is_defect, listed, operators_o
 from tvm_neuron.codegen.legalise import legalise
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.errors import UnschedulableError, internal_error, operator_of
+from tvm_neuron.frontend.kernels import script
 from tvm_neuron.hw import load_device
 from tvm_neuron.partition import CanSchedule, Refusal
 from tvm_neuron.schedule.graph import Graph
@@ -50,7 +51,7 @@ class Retreat:
         else:
             operators = operators_of(failure.func)
             defect = internal_error(cause, failure.symbol)
-            defect.part = failure.func.script(show_meta=False)
+            defect.part = script(failure.func)
             if self._options.must_compile:
                 defect.args = (f"{defect}; its operators: {listed(operators)}",)
             names = [] if self._options.must_compile else self._at_fault(failure)

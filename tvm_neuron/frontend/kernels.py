@@ -57,6 +57,23 @@ def attributes(call: relax.Call) -> str:
     return str(call.attrs[_DIGEST]) if call.op == tvm.ir.Op.get(KERNEL) else str(call.attrs)
 
 
+def script(func: relax.Function) -> str:
+    """The function as TVMScript, with the kernels that its operators stand for."""
+    builder = relax.BlockBuilder()
+
+    def rewrite(binding: relax.Binding) -> relax.Binding:
+        call = binding.value
+        is_kernel = isinstance(call, relax.Call) and call.op == tvm.ir.Op.get(KERNEL)
+        return relax.VarBinding(binding.var, _lowered(builder, call)) if is_kernel else binding
+
+    plain = rewrite_bindings(func, rewrite)
+    mod = builder.get()
+    if not mod.functions_items():
+        return str(func.script(show_meta=False))
+    mod.update_func(tvm.ir.GlobalVar("main"), plain)
+    return str(mod.script(show_meta=False))
+
+
 def _is_kernel(binding: relax.Binding, kernels: dict[tvm.ir.GlobalVar, tirx.PrimFunc]) -> bool:
     call = binding.value
     if not isinstance(call, relax.Call) or call.op != tvm.ir.Op.get("relax.call_tir") or len(call.args) != 2:

@@ -39,8 +39,13 @@ def _regions(expr: Expr, box: Box) -> Iterator[tuple[Box, Expr]]:
         yield box, expr
         return
     condition, chosen, other = expr.args
+    try:
+        bounds = list(_bounds(condition))
+    except _NeverError:
+        yield from _regions(other, box)
+        return
     inside = dict(box)
-    for axis, low, high in _bounds(condition):
+    for axis, low, high in bounds:
         old_low, old_high = inside[axis]
         for outside in ((old_low, min(low, old_high)), (max(high, old_low), old_high)):
             yield from _regions(other, {**inside, axis: outside})
@@ -51,8 +56,17 @@ def _regions(expr: Expr, box: Box) -> Iterator[tuple[Box, Expr]]:
 _BIG = 1 << 60
 
 
+class _NeverError(Exception):
+    """A condition holds nowhere."""
+
+
 def _bounds(condition: Expr) -> Iterator[tuple[Axis, int, int]]:
-    """The condition as [low, high) ranges of single axes that must all hold."""
+    """The condition as [low, high) ranges of single axes that must all hold; dimensions of one element have no axis.
+
+    Raises:
+        _NeverError: it holds nowhere.
+        NotLinearError: it is none of ranges.
+    """
     match condition:
         case Apply("and", (a, b)):
             yield from _bounds(a)
@@ -65,17 +79,19 @@ def _bounds(condition: Expr) -> Iterator[tuple[Axis, int, int]]:
                 at, rest = divmod(-room.const, step)
                 yield (axis, at, at + 1) if rest == 0 else (axis, 0, 0)
             if not room.terms and room.const:
-                raise NotLinearError(str(condition))
+                raise _NeverError(str(condition))
         case Apply("is_le" | "is_lt" | "is_ge" | "is_gt" as op, (a, b)):
             left, right = (a, b) if op in ("is_le", "is_lt") else (b, a)
             room = linear(right) + linear(left).scaled(-1)  # must be >= 0, or >= 1 where the test is strict
             if op in ("is_lt", "is_gt"):
                 room = room + Linear(-1)
-            if len(room.terms) != 1:
+            if len(room.terms) > 1:
                 raise NotLinearError(str(condition))
-            ((axis, step),) = room.terms.items()
-            edge = -room.const / step
-            yield (axis, ceil(edge), _BIG) if step > 0 else (axis, -_BIG, floor(edge) + 1)
+            if not room.terms and room.const < 0:
+                raise _NeverError(str(condition))
+            for axis, step in room.terms.items():
+                edge = -room.const / step
+                yield (axis, ceil(edge), _BIG) if step > 0 else (axis, -_BIG, floor(edge) + 1)
         case _:
             raise NotLinearError(str(condition))
 
