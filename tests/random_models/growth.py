@@ -54,6 +54,8 @@ _BY_REFERENCE = {"Resize": _POSITION, "GridSample": _POSITION} | dict.fromkeys(
 )
 """How far onnxruntime is off, of the largest element: its positions between elements, its 1 / 6, its numbers in erf and
 its exp(x) - 1 are float32, those of float64 tensors too."""
+_LESS_MEANS = {"LayerNormalization", "InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization"}
+"""Operators that subtract a mean, rounded by itself: of equal elements something is left, which they enlarge."""
 _EQUALITIES = {"Equal", "Cast", "CastLike"}
 """Operators that tell one float from all others (a cast to bool nought): rounding hits what samples only pass."""
 
@@ -188,6 +190,11 @@ class Growth(Drawing):
         by = amplitude_of_given(value.exact, self.mode)
         return replace(value, samples=moved(value.samples, value.exact, by, self.rng))
 
+    def _by_itself(self, value: Value) -> Value:
+        """A value each element of which is rounded by itself, as are those that are copies of one number."""
+        samples = np.broadcast_to(value.exact, (SAMPLES, *value.shape)) if value.samples is None else value.samples
+        return replace(value, samples=moved(samples, value.exact, amplitude(value.exact, "none", True), self.rng))
+
     def _name(self, letter: str) -> str:
         self._names += 1
         return f"{letter}{self._names}"
@@ -215,6 +222,8 @@ class Growth(Drawing):
         is_constant = all(v.is_constant for v in operands.values())
         if not is_constant:
             operands = {name: self._at_run_time(value) for name, value in operands.items()}
+        if node.op_type in _LESS_MEANS:
+            operands = {**operands, node.input[0]: self._by_itself(operands[node.input[0]])}
         fixed = {n: v.exact for n, v in operands.items() if v.is_constant and v.samples is None}
         loose = {n: v for n, v in operands.items() if n not in fixed}
         run = OneNode(node, {n: v.exact for n, v in loose.items()}, fixed, self.opset)

@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from onnxruntime.capi import onnxruntime_pybind11_state as states
 
 from tests.models.rounding import emulate_bfloat16
 from tests.random_models import judge
@@ -27,7 +28,11 @@ def run(proto: onnx.ModelProto, model: RandomModel) -> list[np.ndarray]:
 def test_the_whole_model_gives_what_its_nodes_gave(seed: int) -> None:
     model = random_model(seed)
     onnx.checker.check_model(model.proto(), full_check=True)
-    for name, array in zip(model.outputs, run(model.proto(), model), strict=True):
+    try:
+        arrays = run(model.proto(), model)
+    except states.NotImplemented as error:
+        pytest.skip(f"there is nothing to compare with: {error}")
+    for name, array in zip(model.outputs, arrays, strict=True):
         assert not wrong(model, name, array)  # float16 is not rounded between operators that onnxruntime casts
 
 
