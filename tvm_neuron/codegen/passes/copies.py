@@ -75,8 +75,12 @@ class Copies:
         return canonical(replace_load(block, load, Load(copy, tuple(Index(axis) for axis in used))))
 
     def merged(self, block: Block, load: Load, together: list[Axis]) -> Block:
-        """The block reading a copy in which one axis takes the place of some of its own, outermost first."""
-        maps, both = linear_indices(load.indices) or (), Axis("m", prod(axis.extent for axis in together))
+        """The block reading a copy in which one axis takes the place of some of its own, outermost first.
+
+        What is summed beside them lies on the partitions of the copy, else what does so in the tensor.
+        """
+        maps, is_summed = linear_indices(load.indices) or (), together[0].is_reduction
+        both = Axis("m", prod(axis.extent for axis in together), is_summed)
         used = list(dict.fromkeys(axis for m in maps for axis in m.terms))
         own = {axis: Axis(axis.name, axis.extent) for axis in used}
         kept = [axis for axis in used if axis not in together]
@@ -86,13 +90,21 @@ class Copies:
         copy = Tensor(f"{load.tensor.name}.merged", (*(axis.extent for axis in first), both.extent), load.tensor.dtype)
         source = tuple(Linear(m.const, {own[axis]: step for axis, step in m.terms.items()}).expr() for m in maps)
         index = (*(Index(own[axis]) for axis in first), Linear(0, steps).expr())
-        self.partition_of[copy] = 0
+        here = maps[self.partition_of[load.tensor]].terms
+        self.partition_of[copy] = 0 if depth else next((d for d, axis in enumerate(first) if axis in here), len(first))
         move = Block(block.origin, tuple(own.values()), copy, index, Load(load.tensor, source))
         self.blocks.append(canonical(move))
         there = Load(copy, (*map(Index, first), Index(both)))
-        out = [Linear(0, {both: 1}).expr() if _counts(part, together) else part for part in block.index]
+
+        def joined(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+            return tuple(Index(both) if _counts(part, together) else part for part in indices)
+
+        def leaf(part: Num | Index | Load) -> Expr:
+            return Load(part.tensor, joined(part.indices)) if isinstance(part, Load) else part
+
         axes = (*(axis for axis in block.axes if axis not in together), both)
-        return canonical(replace(replace_load(block, load, there), axes=axes, index=tuple(out)))
+        expr = rewrite(replace_load(block, load, there).expr, leaf)
+        return canonical(replace(block, axes=axes, index=joined(block.index), expr=expr))
 
     def store_in_rows(self, block: Block) -> None:
         """Where an output would be stored element by element, a temporary takes its place and is moved into it.

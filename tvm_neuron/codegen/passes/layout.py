@@ -16,6 +16,7 @@ from tvm_neuron.codegen.passes.product_layout import (
     input_dim,
     result_dims,
     summed_axis,
+    summed_together,
 )
 from tvm_neuron.schedule.expr import Apply, Axis, Index, Load, Num, axes_of, loads
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
@@ -127,8 +128,11 @@ class _Layout:
 
     def _lay_out_product(self, block: Block) -> Block:
         """The block with both operands laid out along the axis that is summed, on the same partitions."""
-        if not result_dims(block) and (found := counted_together(block)):
+        is_single = all(block.output.shape[dim] == 1 for dim in result_dims(block))  # as heads are where there is one
+        if is_single and (found := counted_together(block)):
             block = self.copies.merged(block, *found)
+        if summed := summed_together(block):
+            block = self.copies.merged(block, *summed)
         depth = summed_axis(block)
         for number in range(2):
             load = (product_factors(block) or ())[number]

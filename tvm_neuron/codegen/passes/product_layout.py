@@ -63,13 +63,36 @@ def counted_together(block: Block) -> tuple[Load, list[Axis]] | None:
     left, right = ({a for m in linear_indices(load.indices) or () for a in m.terms} for load in pair)
     found: list[tuple[int, Load, list[Axis]]] = []
     for part, extent in zip(out_maps, block.output.shape, strict=True):
-        axes = sorted(part.terms, key=lambda axis: -part.terms[axis])
-        steps = [prod(axis.extent for axis in axes[at + 1 :]) for at in range(len(axes))]
-        is_whole = len(axes) > 1 and not part.const and [part.terms[axis] for axis in axes] == steps
+        axes = _counting(part)
         for load, own in zip(pair, (left - right, right - left), strict=True):
-            if is_whole and own >= set(axes):
+            if axes and own >= set(axes):
                 found.append((extent, load, axes))
     return max(found, key=lambda each: each[0])[1:] if found else None
+
+
+def summed_together(block: Block) -> tuple[Load, list[Axis]] | None:
+    """An operand that moves along summed axes apart, and these, outermost first, which the other one counts as one.
+
+    Summed one by one, they would fill few rows of the PE array: as the 7 columns of a window of 7 x 7 do.
+    """
+    pair = product_factors(block) or ()
+    for load, other in zip(pair, reversed(pair), strict=True):
+        apart, together = (linear_indices(each.indices) or () for each in (load, other))
+        for part in together:
+            axes = _counting(part)
+            is_alone = not any(axis in m.terms for m in together if m is not part for axis in axes)
+            is_summed = bool(axes) and all(axis.is_reduction and axis.extent < PARTITIONS for axis in axes)
+            if is_summed and is_alone and part not in apart:
+                return load, axes
+    return None
+
+
+def _counting(part: Linear) -> list[Axis]:
+    """The axes that a dimension counts together from 0 on, outermost first; none where there is just one, or gaps."""
+    axes = sorted(part.terms, key=lambda axis: -part.terms[axis])
+    steps = [prod(axis.extent for axis in axes[at + 1 :]) for at in range(len(axes))]
+    is_whole = len(axes) > 1 and not part.const and [part.terms[axis] for axis in axes] == steps
+    return axes if is_whole else []
 
 
 def choose_result_dim(block: Block, graph: Graph) -> int:
