@@ -62,9 +62,11 @@ def _nms(boxes: "torch.Tensor", scores: "torch.Tensor", threshold: float) -> "to
     from torchvision.ops import box_iou
 
     kept: list[int] = []
+    is_gone = torch.zeros(len(boxes), dtype=torch.bool)
     for at in scores.argsort(descending=True).tolist():
-        if not kept or box_iou(boxes[at : at + 1], boxes[kept]).max() <= threshold:
+        if not is_gone[at]:
             kept.append(at)
+            is_gone |= box_iou(boxes[at : at + 1], boxes)[0] > threshold
     return torch.tensor(kept, dtype=torch.int64)
 
 

@@ -115,6 +115,24 @@ def _resnet18(values: Values) -> tuple[np.ndarray, np.ndarray]:
         return values["gpu_out"], values["torch_model"](torch.from_numpy(values["gpu_data"].numpy())).numpy()
 
 
+def _detections(values: Values) -> tuple[np.ndarray, np.ndarray]:
+    """Boxes, in widths of the image, scores and masks of what torch detects, and of the nearest of what was found."""
+    import torch
+
+    with torch.no_grad():
+        boxes, scores, labels, masks = (each.numpy() for each in values["model"](torch.from_numpy(values["img"])))
+    found = [each.numpy() for each in values["tvm_res"]]
+    if not len(scores) or len(scores) != len(found[1]):
+        raise AssertionError(f"{len(found[1])} objects are found, {len(scores)} by torch")
+    apart = np.abs(boxes[:, None] - found[0]).sum(-1) + values["in_size"] * (labels[:, None] != found[2])
+    nearest = apart.argmin(1)
+    sides = ((found[0][nearest], found[1][nearest], found[3][nearest]), (boxes, scores, masks))
+    result, expected = (
+        np.concatenate([b / values["in_size"], s[:, None], m.reshape(len(m), -1)], 1) for b, s, m in sides
+    )
+    return result, expected
+
+
 def _relay_of_prequantized(values: Values) -> tuple[np.ndarray, np.ndarray]:
     return values["tvm_result"], values["pt_result"]
 
@@ -132,6 +150,7 @@ CHECKS: dict[str, Check] = {
     "from_coreml": Check("torch", _from_coreml),
     "from_keras": Check("Keras", lambda v: (v["tvm_out"].numpy(), v["keras_out"])),
     "from_tflite": Check("LiteRT", _from_tflite),
+    "deploy_object_detection_pytorch": Check("torch", _detections),
     # results are whole steps of a scale, of which a few come out one beside
     "deploy_prequantized": Check("torch", _relay_of_prequantized, bound=0.1),
     "deploy_prequantized_tflite": Check("LiteRT", _quantised_tflite, bound=0.1),
@@ -140,5 +159,7 @@ CHECKS: dict[str, Check] = {
     "using_external_lib": Check("TVM's kernels in float32", _external_lib),
 }
 
-PRECISE = ("build_gcn", "import_model", "using_as_torch", "using_optimized_torch")
-"""Scripts that compare with float32 to five digits: their matrix products are asked for in float32."""
+PRECISE = (
+    "build_gcn", "deploy_object_detection_pytorch", "import_model", "using_as_torch", "using_optimized_torch",
+)  # fmt: skip
+"""Scripts that compare with float32 to five digits, or choose by scores: products are asked for in float32."""

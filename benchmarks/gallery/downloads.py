@@ -48,9 +48,13 @@ def keep_random_weights() -> None:
     def kept(module: Any, state: Any, *args: Any, **kwargs: Any) -> Any:
         if state is not None:
             return load(module, state, *args, **kwargs)
-        for part in module.modules():  # as they were made, depthwise convolutions take all but nothing of their input
-            if isinstance(part, torch.nn.Conv2d):
+        for name, part in module.named_modules():
+            if isinstance(part, torch.nn.Conv2d):  # as made, depthwise ones take all but nothing of their input
                 torch.nn.init.kaiming_normal_(part.weight)
+            if name.endswith("bn3"):  # sixteen such are added up
+                torch.nn.init.constant_(part.weight, 0.2)
+            if name.endswith(("cls_score", "bbox_pred")):  # as made, a detector sees all classes alike, and nothing
+                torch.nn.init.normal_(part.weight, std=0.05)
         return None
 
     torch.nn.Module.load_state_dict = kept

@@ -11,6 +11,7 @@ from onnx import defs, helper, numpy_helper
 from tests.frontend.test_standard_forms import compiled
 from tvm_neuron import relay
 from tvm_neuron.errors import ModelError
+from tvm_neuron.frontend import from_onnx
 
 SINGLE = defs.OpSchema.FormalParameterOption.Single
 OTHERS = {"int64": np.array([2, 1]), "float": np.float32([[1, 2], [3, 4]]), "bool": np.array([True, False])}
@@ -96,7 +97,7 @@ def test_what_does_not_fit_is_refused_in_one_line() -> None:
 def test_widths_of_padding_are_needed_at_compile_time() -> None:
     (node,) = [node for node, at in forms() if (node.op_type, at) == ("Pad", 1)]
     with pytest.raises(ModelError, match=r"\(Pad\) can't be imported: Dynamic pads are not supported yet"):
-        relay.frontend.from_onnx(model_of([node]))
+        from_onnx(model_of([node]))
 
 
 @pytest.mark.parametrize("largest", [0, 1])

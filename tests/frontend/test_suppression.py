@@ -10,8 +10,8 @@ from onnx import TensorProto, helper
 
 from tests.frontend.test_standard_forms import compiled, made
 from tests.onnx_models import make_model
-from tvm_neuron import relay
 from tvm_neuron.errors import ModelError
+from tvm_neuron.frontend import from_onnx
 
 RNG = np.random.default_rng(11)
 
@@ -90,7 +90,7 @@ def test_boxes_of_open_shape_are_refused_with_advice() -> None:
     shapes = {"wanted": (6,), "other": (6,), "boxes": (1, 6, 4), "scores": (1, 1, 6)}
     model = make_model(nodes, shapes, ["kept"], {"zero": np.int64([0]), "most": np.int64([3])})
     with pytest.raises(ModelError, match=r"'nms' .*boxes or scores is open.* cut the model before it .* on the host"):
-        relay.frontend.from_onnx(model)
+        from_onnx(model)
 
 
 def test_rows_that_several_operators_read() -> None:

@@ -37,6 +37,7 @@ def normalize(mod: tvm.IRModule, params: Params | None = None) -> tvm.IRModule:
     for rewrite in (relax.transform.DecomposeOpsForInference(), relax.transform.CanonicalizeBindings()):
         mod = _on_functions(rewrite(mod), retag)
     mod = _on_functions(mod, join_reshapes)
+    mod = _on_functions(mod, drop_empty_parts)
     mod = _on_functions(mod, drop_identities)
     mod = relax.transform.CanonicalizeBindings()(mod)
     return relax.transform.DeadCodeElimination(_entry_names(mod))(mod)
@@ -81,6 +82,29 @@ def join_reshapes(func: relax.Function) -> relax.Function:
 def drop_identities(func: relax.Function) -> relax.Function:
     """Replace reshape, broadcast_to and astype by their operand where they change nothing."""
     return rewrite_bindings(func, lambda b: relax.VarBinding(b.var, b.value.args[0]) if _is_identity(b) else b)
+
+
+def drop_empty_parts(func: relax.Function) -> relax.Function:
+    """Replace concatenations by those of the operands that have elements, where there are some."""
+
+    def rewrite(binding: relax.Binding) -> relax.Binding:
+        call = binding.value if isinstance(binding, relax.VarBinding) else None
+        if not isinstance(call, relax.Call) or call.op != tvm.ir.Op.get("relax.concat"):
+            return binding
+        if not isinstance(call.args[0], relax.Tuple):
+            return binding
+        parts = [part for part in call.args[0].fields if not _has_no_elements(part)]
+        if not parts or len(parts) == len(call.args[0].fields):
+            return binding
+        joined = relax.Call(call.op, [relax.Tuple(parts)], call.attrs, call.ty_args, call.span, ret_ty=call.ty)
+        return relax.VarBinding(binding.var, joined if len(parts) > 1 else parts[0])
+
+    return rewrite_bindings(func, rewrite)
+
+
+def _has_no_elements(part: relax.Expr) -> bool:
+    shape = part.ty.shape
+    return isinstance(shape, relax.ShapeExpr) and any(dim == 0 for dim in shape if isinstance(dim, tvm.tirx.IntImm))
 
 
 def _is_identity(binding: relax.Binding) -> bool:

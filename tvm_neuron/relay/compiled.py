@@ -9,6 +9,7 @@ from tvm import relax
 
 from tvm_neuron.errors import InputError
 from tvm_neuron.frontend.onnx.needs import NeedsValueError
+from tvm_neuron.frontend.onnx.stages import Stages
 from tvm_neuron.relay import build_module
 from tvm_neuron.relay.ir.expr import Call, Function, Var
 from tvm_neuron.relay.ir.functor import bind, post_order
@@ -17,6 +18,7 @@ from tvm_neuron.relay.lower import main_of, to_relax
 from tvm_neuron.relay.modules import is_relay, module_of
 from tvm_neuron.relay.op.declare import COMPUTED
 from tvm_neuron.relay.open_model import OpenModel
+from tvm_neuron.relay.staged import StagedExecutor
 from tvm_neuron.runtime import Executor
 
 Values: TypeAlias = Mapping[str, np.ndarray]
@@ -33,7 +35,7 @@ class Compiled:
         self._inputs: list[Var] = list(self._main.params) if self._main is not None else []
         self.is_open = is_open(mod)
         self._needed = set[str]()
-        self._made: dict[Any, tuple[Executor, bool]] = {}
+        self._made: dict[Any, tuple[Executor | StagedExecutor, bool]] = {}
         if not self.is_open:
             self._made[()] = self._compiled(to_relax(mod) if is_relay(mod) else mod)
 
@@ -54,7 +56,7 @@ class Compiled:
         found = [executor.get_output(index) for index in range(len(executor.outputs))]
         return found if gives_tuple else found[0]
 
-    def loaded(self, values: Values) -> tuple[Executor, bool]:
+    def loaded(self, values: Values) -> tuple[Executor | StagedExecutor, bool]:
         """The executor for inputs of these shapes, with these values set, and whether its result is a tuple."""
         executor, gives_tuple = self._for(values) if self.is_open else self._made[()]
         names = {spec.name for spec in executor.inputs}
@@ -62,7 +64,7 @@ class Compiled:
             executor.set_input(name, values[name])
         return executor, gives_tuple
 
-    def _for(self, values: Values) -> tuple[Executor, bool]:
+    def _for(self, values: Values) -> tuple[Executor | StagedExecutor, bool]:
         while True:
             known = {name: values[name] for name in sorted(self._needed)}
             key = (*(value.shape for value in values.values()), *(value.tobytes() for value in known.values()))
@@ -75,7 +77,7 @@ class Compiled:
                     raise
                 self._needed |= error.inputs
 
-    def _closed(self, values: Values, known: Values) -> tvm.IRModule:
+    def _closed(self, values: Values, known: Values) -> tvm.IRModule | Stages:
         shapes = {name: value.shape for name, value in values.items()}
         if isinstance(self._main, OpenModel):
             return self._main.closed({name: shape for name, shape in shapes.items() if name not in known}, known)
@@ -87,9 +89,14 @@ class Compiled:
         body = bind(self._main, dict(zip(self._inputs, params, strict=True))).body
         return to_relax(module_of(Function(params, body), self._mod), known)
 
-    def _compiled(self, mod: tvm.IRModule) -> tuple[Executor, bool]:
-        executor = build_module.build(mod, self._target, params=self._params)["default"](tvm.cpu())
-        return executor, isinstance(mod["main"].ret_ty, relax.TupleType)
+    def _compiled(self, mod: tvm.IRModule | Stages) -> tuple[Executor | StagedExecutor, bool]:
+        if isinstance(mod, Stages):
+            return StagedExecutor(mod, self._executor), len(mod.outputs) > 1
+        return self._executor(mod), isinstance(mod["main"].ret_ty, relax.TupleType)
+
+    def _executor(self, mod: tvm.IRModule) -> Executor:
+        executor: Executor = build_module.build(mod, self._target, params=self._params)["default"](tvm.cpu())
+        return executor
 
 
 def is_open(mod: tvm.IRModule) -> bool:

@@ -9,6 +9,7 @@ from tvm.runtime.module import BenchmarkResult
 
 from tvm_neuron.errors import InputError
 from tvm_neuron.relay.factory import ExecutorFactory
+from tvm_neuron.relay.staged import StagedExecutor
 from tvm_neuron.runtime import Executor
 from tvm_neuron.runtime.remote import RemoteExecutor
 from tvm_neuron.runtime.timing import timed
@@ -17,10 +18,10 @@ from tvm_neuron.runtime.timing import timed
 class GraphModule:
     """Runs a model; made from `lib["default"](device)`, the signatures are those of TVM 0.18."""
 
-    def __init__(self, module: Executor | RemoteExecutor | tvm_ffi.Function) -> None:
+    def __init__(self, module: Executor | RemoteExecutor | StagedExecutor | tvm_ffi.Function) -> None:
         if isinstance(module, tvm_ffi.Function):
             module = RemoteExecutor(module)  # of a library on a RPC server
-        if not isinstance(module, Executor | RemoteExecutor):
+        if not isinstance(module, Executor | RemoteExecutor | StagedExecutor):
             raise InputError(f"GraphModule takes lib['default'](device), got {type(module).__name__}")
         self.module = module
 

@@ -14,6 +14,7 @@ from tvm_neuron.errors import ModelError, NeuronError
 from tvm_neuron.frontend.blocks import ended_on_error
 from tvm_neuron.frontend.onnx.by_tvm import told
 from tvm_neuron.frontend.onnx.needs import NeedsValueError
+from tvm_neuron.frontend.onnx.stages import Stages
 from tvm_neuron.frontend.origin import OPERATORS_ATTR, Origin, retag, with_origin
 from tvm_neuron.relay.ir.expr import Call, Constant, Function, If, Let, Op, Tuple, TupleGetItem, Var
 from tvm_neuron.relay.ir.functor import children, post_order
@@ -24,6 +25,11 @@ from tvm_neuron.relay.open_model import OpenModel
 
 _NO_NUMBER = "int() argument must be"
 """In what Python says of a size that is an expression."""
+
+_IN_STAGES = (
+    "sizes inside this model, as the number of boxes of a detector, are told by a run alone: relay.vm.compile and "
+    "relay.create_executor compile it in stages, each for what those before it gave; relay.build makes one library"
+)
 
 OUTSIDE_ATTR = "neuron.outside"
 """Attribute of `main`: the names of the operators in no region for the core, of a module that has such regions."""
@@ -39,7 +45,10 @@ def to_relax(mod: tvm.IRModule, known: Mapping[str, Any] | None = None) -> tvm.I
     """
     main = main_of(mod)
     if isinstance(main, OpenModel):
-        return main.closed({}, {})
+        closed = main.closed({}, {})
+        if isinstance(closed, Stages):
+            raise ModelError(_IN_STAGES)
+        return closed
     lowering = Lowering(functions_of(mod), known=known)
     params = [lowering.parameter(param) for param in main.params]
     return lowering.module(main, params)

@@ -13,11 +13,12 @@ import onnx
 import tvm
 
 from tvm_neuron import frontend
-from tvm_neuron.errors import OptionError
+from tvm_neuron.errors import ModelError, OptionError
 from tvm_neuron.frontend.onnx.checks import NeedsShapeError, load_model
 from tvm_neuron.frontend.onnx.converters.random import DRAWING
 from tvm_neuron.frontend.onnx.graphs import node_origins, real_inputs
 from tvm_neuron.frontend.onnx.needs import NeedsValueError
+from tvm_neuron.frontend.onnx.stages import Stages
 from tvm_neuron.relay.ir.expr import Var
 from tvm_neuron.relay.ir.ty import AnyDim, TensorType
 from tvm_neuron.relay.open_model import OpenModel
@@ -33,10 +34,13 @@ def from_onnx(
     """The module and its weights; an open one has them inside. The errors are those of `frontend.from_onnx`."""
     shapes = dict(shape or {})
     model = _with_seeds(_with_axes(model, shapes))
+    given = {name: tuple(dims) for name, dims in shapes.items()}
     try:
-        given = {name: tuple(dims) for name, dims in shapes.items()}
         return frontend.from_onnx(model, given, dtype, opset, freeze_params, values=values)
-    except (NeedsShapeError, NeedsValueError):
+    except ModelError as error:
+        is_open = isinstance(error, NeedsShapeError | NeedsValueError)
+        if not is_open and _stages(model, given, dtype, opset, values or {}) is None:
+            raise
         graph = load_model(model)[0].graph
         inputs = [value for value in real_inputs(graph) if value.name not in (values or {})]
         if any(value.name not in shapes and not value.type.tensor_type.HasField("shape") for value in inputs):
@@ -72,11 +76,31 @@ class _Rest:
     opset: int | None
     values: Mapping[str, Any]
 
-    def module(self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Any]) -> tvm.IRModule:
+    def module(self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Any]) -> tvm.IRModule | Stages:
         """`open_model.Import.module`."""
         given = {name: tuple(dims) for name, dims in {**self.shapes, **shapes}.items()}
         model, known = _with_axes(self.model, given), {**self.values, **values}
-        return frontend.from_onnx(model, given, self.dtype, self.opset, values=known)[0]
+        try:
+            return frontend.from_onnx(model, given, self.dtype, self.opset, values=known)[0]
+        except (NeedsShapeError, NeedsValueError):
+            raise
+        except ModelError:
+            stages = _stages(model, given, self.dtype, self.opset, known)
+            if stages is None:
+                raise
+            return stages
+
+
+def _stages(
+    model: Model, shapes: dict[str, tuple[int, ...]], dtype: str | dict[str, str], opset: int | None,
+    values: Mapping[str, Any],
+) -> Stages | None:  # fmt: skip
+    """A model that can't be imported as a whole in stages; None if what is in the way is no size that a run tells."""
+    try:
+        stages = Stages(model, shapes, dtype, opset, values)
+        return stages if stages.first().left else None
+    except ModelError:
+        return None
 
 
 def _parameter(value: onnx.ValueInfoProto, given: Sequence[Any] | None, dtype: str | dict[str, str]) -> Var:

@@ -7,6 +7,7 @@ import tvm
 from tvm.ir import BaseFunc
 from tvm_ffi.dataclasses import field, py_class
 
+from tvm_neuron.frontend.onnx.stages import Stages
 from tvm_neuron.relay.ir.expr import Var
 from tvm_neuron.relay.ir.ty import type_text
 
@@ -14,8 +15,10 @@ from tvm_neuron.relay.ir.ty import type_text
 class Import(Protocol):
     """What is left to do of an import."""
 
-    def module(self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Any]) -> tvm.IRModule:
+    def module(self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Any]) -> tvm.IRModule | Stages:
         """The module of Relax, its weights bound, for inputs of these shapes and those that have to be known.
+
+        Stages, if only a run tells all of its shapes.
 
         Raises NeedsShapeError, NeedsValueError: another shape or value has to be given; ModelError.
         """
@@ -32,7 +35,7 @@ class OpenModel(BaseFunc):
     def __init__(self, params: Iterable[Var], text: str, rest: Import) -> None:
         self.__ffi_init__(tvm.ir.make_node("ir.DictAttrs"), list(params), text, rest)
 
-    def closed(self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Any]) -> tvm.IRModule:
+    def closed(self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Any]) -> tvm.IRModule | Stages:
         """`Import.module`; what it raises for no shapes and values says what is open."""
         rest: Import = self.rest
         return rest.module(shapes, values)

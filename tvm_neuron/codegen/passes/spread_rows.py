@@ -49,9 +49,11 @@ def _parts(group: _Group) -> tuple[int, int] | None:
         return None
     largest, at = max(group.dims, key=lambda dim: dim[0].elems)
     extent = largest.shape[at]
+    if extent < _LEAST:
+        return None
     beside = max((min(n, PARTITIONS) for d, n in enumerate(largest.shape) if d != at), default=1)
     parts = max(n for n in range(1, min(extent, PARTITIONS) + 1) if not extent % n)
-    is_long = extent >= _LEAST and (beside == 1 or extent // parts >= ROW)
+    is_long = beside == 1 or extent // parts >= ROW
     return (parts, extent // parts) if is_long and parts >= 4 * beside else None
 
 

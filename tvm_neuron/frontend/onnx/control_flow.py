@@ -13,6 +13,7 @@ from tvm_neuron.frontend.onnx.values import Known, Value, dtype_of, shape_of
 
 MOST_ITERATIONS = 4096
 
+CONTROL_FLOW = ("If", "Loop", "Scan")
 
 
 class EndDependsOnDataError(ModelError):
@@ -53,7 +54,10 @@ def _selected(condition: Value, one: Value, other: Value, make: MakeNode) -> Val
 def unroll_loop(node: onnx.NodeProto, operands: list[Value], run: RunBody, make: MakeNode) -> list[Value]:
     """Every iteration in turn, while the condition, known each time, holds."""
     body = graph_of(node, "body")
-    trips = operands[0].array.reshape(()).item() if operands and isinstance(operands[0], Known) else None
+    limit = operands[0] if operands else None
+    if limit is not None and not isinstance(limit, Known):
+        raise EndDependsOnDataError("the number of its iterations depends on data: a static program has a fixed one")
+    trips = limit.array.reshape(()).item() if limit is not None else None
     condition = operands[1] if len(operands) > 1 else None
     carried = list(operands[2:])
     scanned: list[list[Value]] = [[] for _ in body.output[1 + len(carried) :]]

@@ -5,7 +5,7 @@ leave no trace but a constant. Other nodes go, in this order, to our own convert
 ONNX standard, or to TVM's converter.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from tvm_neuron.frontend.by_hand import KERNEL_DOMAIN, KERNELS, call_by_hand
 from tvm_neuron.frontend.match_cast import unnest_match_casts
 from tvm_neuron.frontend.onnx.batch import Batch, fix_reshape_target
 from tvm_neuron.frontend.onnx.control_flow import (
+    CONTROL_FLOW,
     EndDependsOnDataError,
     graph_of,
     select_branch,
@@ -34,9 +35,11 @@ from tvm_neuron.frontend.onnx.functions import Functions, body_of, bound_body, h
 from tvm_neuron.frontend.onnx.graphs import (
     node_origins,
     read_names,
+    real_inputs,
     types_of,
     without_unread_outputs,
 )
+from tvm_neuron.frontend.onnx.left import Left, Named, is_settled
 from tvm_neuron.frontend.onnx.literals import array_of, constant_value
 from tvm_neuron.frontend.onnx.microsoft import DOMAIN, MICROSOFT
 from tvm_neuron.frontend.onnx.model_file import Stored
@@ -47,7 +50,7 @@ from tvm_neuron.frontend.onnx.sequences import SEQUENCE_OPERATORS
 from tvm_neuron.frontend.onnx.shapes import with_tensors
 from tvm_neuron.frontend.onnx.state import State, bind_array, bind_initializers, bind_inputs, bind_result, output
 from tvm_neuron.frontend.onnx.tagging import tag_operators
-from tvm_neuron.frontend.onnx.values import Known, Value, shape_of
+from tvm_neuron.frontend.onnx.values import Known, Value, dtype_of, shape_of
 from tvm_neuron.frontend.origin import OPERATORS_ATTR, OUTPUTS_ATTR, Origin
 
 _OWN_OPSET = 18
@@ -85,22 +88,83 @@ class Importer:
 
         `stored` are those initializers whose values are not in the graph.
         """
-        bind_initializers(self._state, graph, stored)
-        inputs = bind_inputs(self._state, graph)
+        names = [value.name for value in graph.output]
+
+        def walk() -> list[str]:
+            self._walk(graph.node, names, opset, None, "")
+            return names
+
+        return self._module(graph, stored, real_inputs(graph), read_names(graph.node) | set(names), walk)
+
+    def import_stage(
+        self, graph: onnx.GraphProto, stored: Stored, inputs: Sequence[onnx.ValueInfoProto], nodes: Sequence[Named],
+        opset: int,
+    ) -> tuple[tvm.IRModule, dict[str, tvm.runtime.Tensor], Left]:  # fmt: skip
+        """The module and its weights, of those `nodes` whose operands are there with known shapes, and the others.
+
+        Its outputs are those values that what is left reads and that are outputs of the graph. `inputs` are values that
+        earlier stages made, and the model's own; initializers are those of `graph`.
+        """
+        left = Left()
+        outputs = {value.name for value in graph.output}
+        read = read_names(node for node, _ in nodes) | outputs
+        given = {value.name for value in inputs}
+        initializers = {proto.name for proto in graph.initializer} - outputs
+
+        def walk() -> list[str]:
+            for node, origin in nodes:
+                self._import_if_ready(node, origin, opset, left)
+            for name in sorted((read_names(node for node, _ in left.nodes) | outputs) - given - initializers):
+                if name and name in self._scopes:
+                    left.take(name, self._scopes[name])
+            return list(left.made)
+
+        mod, weights = self._module(graph, stored, inputs, read - given, walk)
+        return mod, weights, left
+
+    def _import_if_ready(self, node: onnx.NodeProto, origin: Origin, opset: int, left: Left) -> None:
+        """Import a node, or leave it: an operand is not there or of unknown shape, or it has to be known itself."""
+        read = {name for name in read_names([node]) if name in self._scopes or name in left.unmade}
+        if any(name in left.unmade or not is_settled(self._scopes[name]) for name in read):
+            left.leave(node, origin)
+            return
+        unknown = {name for name in read if name and not isinstance(self._scopes[name], Known)}
+        if node.op_type == "If" and node.input[0] in unknown:
+            left.leave(node, origin, {node.input[0]})
+            return
+        done = len(self._operators)
+        try:
+            self._import_named(node, origin, opset, is_whole=True)
+        except ModelError:
+            asked = set(value_operands(node)) & unknown
+            if not asked and (node.op_type in CONTROL_FLOW or (node.domain, node.op_type) in self._functions):
+                asked = {name for name in unknown if np.dtype(dtype_of(self._scopes[name])).kind in "iub"} or unknown
+            if not asked:
+                raise
+            del self._operators[done:]
+            left.leave(node, origin, asked)
+
+    def _module(
+        self, graph: onnx.GraphProto, stored: Stored, given: Sequence[onnx.ValueInfoProto], read: set[str],
+        walk: Callable[[], list[str]],
+    ) -> tuple[tvm.IRModule, dict[str, tvm.runtime.Tensor]]:  # fmt: skip
+        """The module whose operators `walk` imports; it gives the outputs' names. Initializers are those in `read`."""
+        bind_initializers(self._state, graph, stored, read)
+        inputs = bind_inputs(self._state, given)
         variables = [*inputs, *(var for var, _ in self._state.weight_vars.values())]
         self._state.bound = set(variables)
         bb = self._state.bb
         with bb.function("main", params=variables):
             with ended_on_error(bb), bb.dataflow():
-                self._walk(graph.node, [value.name for value in graph.output], opset, None, "")
-                results = [output(self._state, value.name) for value in graph.output]
+                names = walk()
+                results = [output(self._state, name) for name in names]
                 result = bb.emit_output(results[0] if len(results) == 1 else relax.Tuple(results))
             bb.emit_func_output(result)
         mod = bb.get()
         attrs = {
             "num_input": len(inputs),
             OPERATORS_ATTR: [origin.encode() for origin in self._operators],
-            OUTPUTS_ATTR: [value.name for value in graph.output],
+            OUTPUTS_ATTR: names,
         }
         main = tag_operators(unnest_match_casts(mod["main"]), self._state.ends, self._operators)
         mod["main"] = main.with_attrs(attrs)
@@ -115,14 +179,18 @@ class Importer:
         read = read_names(nodes) | set(wanted)
         for node, origin in zip(nodes, origins, strict=True):
             assert origin is not None
-            if self._batch is not None:
-                node = self._fix_batch(node, origin)
-            try:
-                self._import(without_unread_outputs(node, read), origin, opset, is_whole=outer is None)
-            except ModelError as error:
-                if str(error).startswith(("operator '", "the model")):
-                    raise
-                raise ModelError(f"operator '{origin.name}' ({origin.op}) can't be imported: {error}") from error
+            self._import_named(without_unread_outputs(node, read), origin, opset, is_whole=outer is None)
+
+    def _import_named(self, node: onnx.NodeProto, origin: Origin, opset: int, is_whole: bool) -> None:
+        """The same as `_import`, whose errors name the operator, with the batch size that the model is given."""
+        if self._batch is not None:
+            node = self._fix_batch(node, origin)
+        try:
+            self._import(node, origin, opset, is_whole)
+        except ModelError as error:
+            if str(error).startswith(("operator '", "the model")):
+                raise
+            raise ModelError(f"operator '{origin.name}' ({origin.op}) can't be imported: {error}") from error
 
     def _import(self, node: onnx.NodeProto, origin: Origin, opset: int, is_whole: bool) -> None:
         """Bind the node's outputs."""
@@ -161,7 +229,7 @@ class Importer:
             results = evaluate(node, [np.broadcast_to(np.zeros((), bool), shape_of(operands[0]) or ())], opset)
             assert results is not None
             return [Known(result) for result in results]
-        if op in ("If", "Loop", "Scan"):
+        if op in CONTROL_FLOW:
             return self._control_flow(node, operands, origin, opset, is_whole)
         if op in SEQUENCE_OPERATORS and node.domain in ("", "ai.onnx"):
             missing = [name for name in value_operands(node) if self._scopes.known(name) is None]

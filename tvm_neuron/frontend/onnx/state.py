@@ -1,6 +1,7 @@
 """State: what one import knows so far; the graph's inputs and outputs, and how results get their names."""
 
 import math
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -11,7 +12,6 @@ from onnx import helper
 from tvm import relax
 
 from tvm_neuron.errors import ModelError
-from tvm_neuron.frontend.onnx.graphs import read_names, real_inputs
 from tvm_neuron.frontend.onnx.literals import array_of
 from tvm_neuron.frontend.onnx.model_file import Stored
 from tvm_neuron.frontend.onnx.narrow import Narrow
@@ -43,9 +43,8 @@ class State:
     weight_vars: dict[str, tuple[relax.Var, tvm.runtime.Tensor]] = field(default_factory=dict)
 
 
-def bind_initializers(state: State, graph: onnx.GraphProto, stored: Stored) -> None:
-    """Those that a node reads or that are outputs; the values of those `stored` are not in the graph."""
-    read = read_names(graph.node) | {output.name for output in graph.output}
+def bind_initializers(state: State, graph: onnx.GraphProto, stored: Stored, read: set[str]) -> None:
+    """Those whose names are in `read`; the values of those `stored` are not in the graph."""
     wanted = [(number, proto) for number, proto in enumerate(graph.initializer) if proto.name in read]
     with ThreadPoolExecutor() as pool:
         reading = {number: pool.submit(stored[number]) for number, _ in wanted if number in stored}
@@ -67,10 +66,10 @@ def bind_array(state: State, name: str, array: np.ndarray, is_weight: bool) -> N
     state.scopes.bind(name, var, frozenset())
 
 
-def bind_inputs(state: State, graph: onnx.GraphProto) -> list[relax.Var]:
+def bind_inputs(state: State, inputs: Iterable[onnx.ValueInfoProto]) -> list[relax.Var]:
     """The inputs of `main`; those that are known or hold no elements are constants, the latter inputs as well."""
     variables = []
-    for value in real_inputs(graph):
+    for value in inputs:
         if value.name in state.given:
             state.scopes.bind(value.name, Known(state.given[value.name]), frozenset())
             continue

@@ -87,5 +87,7 @@ class Scopes:
         levels, needs = self._levels, self._needs
         self._levels = [{}] if isolated else [*levels, {}]
         self._needs = [{}] if isolated else [*needs, {}]
-        yield
-        self._levels, self._needs = levels, needs
+        try:
+            yield
+        finally:
+            self._levels, self._needs = levels, needs

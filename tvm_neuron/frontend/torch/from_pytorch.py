@@ -34,6 +34,12 @@ def from_pytorch(
     Raises OptionError: torch is not installed. Raises ModelError: it is no ScriptModule, `input_infos` has another
     form, converters are given, torch can't write it as ONNX, and what `from_onnx` refuses.
     """
+    check_arguments(script_module, custom_convert_map)
+    return from_onnx(script_as_onnx(script_module, input_infos, default_dtype))
+
+
+def check_arguments(script_module: Any, custom_convert_map: Mapping[str, Callable[..., Any]] | None) -> None:
+    """Raises ModelError: it is no ScriptModule, or converters are given."""
     if not is_script(script_module):
         raise ModelError(
             f"from_pytorch takes a ScriptModule, got {type(script_module).__name__}: make one by "
@@ -44,7 +50,6 @@ def from_pytorch(
             f"from_pytorch has converters for {', '.join(custom_convert_map)}, which made Relay of torch's graphs: the "
             "import goes through ONNX; register a symbolic function by torch.onnx.register_custom_op_symbolic instead"
         )
-    return from_onnx(script_as_onnx(script_module, input_infos, default_dtype))
 
 
 def is_script(model: Any) -> bool:

@@ -13,8 +13,9 @@ def _non_max_suppression(node: Node) -> relax.Expr:
     """Rows (batch, class, box); Relax's operator takes NaN as the limit below which no score falls."""
     if not all(isinstance(operand.ty.shape, relax.ShapeExpr) for operand in node.inputs[:2]):
         raise ModelError(
-            "the shape of its boxes or scores is open, as behind an If: there is no kernel for that; cut the model "
-            "before it (onnx.utils.extract_model, its boxes and scores as outputs) and choose among them on the host"
+            "the shape of its boxes or scores is open, as behind an If: there is no kernel for that in one library; "
+            "relay.vm.compile and relay.create_executor run such models in stages, or cut the model before it "
+            "(onnx.utils.extract_model, its boxes and scores as outputs) and choose among them on the host"
         )
     boxes = _corners(node) if node.attrs.get("center_point_box", 0) else node.inputs[0]
     limits = [_number(node, 2, 0, "int64"), _number(node, 3, 0.0, "float32"), _number(node, 4, math.nan, "float32")]
