@@ -21,6 +21,7 @@ from tvm_neuron.frontend.onnx import input_names
 from tvm_neuron.frontend.tflite import from_tflite, read_bytes
 from tvm_neuron.relay.build_module import TargetLike
 from tvm_neuron.relay.factory import ExecutorFactory
+from tvm_neuron.relay.spmd import build_spmd
 
 
 def compile_model(
@@ -43,7 +44,10 @@ def compile_model(
     """
     if isinstance(model, tvm.IRModule | relay.Function):
         return relay.build(model, target, options=options)
-    mod, params, options = import_model(model, example_inputs, options)
+    opened = _opened(model, example_inputs)
+    if isinstance(opened, xla.Parts):
+        return build_spmd([from_onnx(part) for part in opened.models], opened.plan, target, options=options)
+    mod, params, options = _imported(model, opened, example_inputs, options)
     return relay.build(mod, target, params=params, options=options)
 
 
@@ -51,14 +55,31 @@ def import_model(
     model: Any, example_inputs: Any, options: BuildOptions | None
 ) -> tuple[tvm.IRModule, Params, BuildOptions | None]:
     """A model that is none of TVM as a Relax module, its weights, and the options, to which an open batch is added."""
-    given = model
+    opened = _opened(model, example_inputs)
+    if isinstance(opened, xla.Parts):
+        raise ModelError(
+            f"the program is for {opened.plan.cores} devices, of which each part between their exchanges is a model of "
+            "its own: compile it (tvm_neuron.jax.compile, tvm_neuron.compile), and read the library's report"
+        )
+    return _imported(model, opened, example_inputs, options)
+
+
+def _opened(model: Any, example_inputs: Any) -> Any:
+    """What a file holds; of JAX and TensorFlow the ONNX model that it becomes, or the parts of one."""
     if isinstance(model, str | os.PathLike):
         model = _read(Path(model), example_inputs)
     if of_jax.is_of_jax(model):
         whole = model if hasattr(model, "compiler_ir") else of_jax.lowered(model, _arguments(example_inputs))
-        model = xla.to_onnx(whole.compiler_ir("stablehlo"))
+        return xla.to_onnx(whole.compiler_ir("stablehlo"))
     if of_tensorflow.is_of_tensorflow(model):
-        model = of_tensorflow.model_as_onnx(model, example_inputs)
+        return of_tensorflow.model_as_onnx(model, example_inputs)
+    return model
+
+
+def _imported(
+    given: Any, model: Any, example_inputs: Any, options: BuildOptions | None
+) -> tuple[tvm.IRModule, Params, BuildOptions | None]:
+    """`import_model` of what was `given`, opened."""
     if isinstance(model, bytes):
         return *from_tflite(model), options
     if isinstance(model, Path | onnx.ModelProto):

@@ -9,7 +9,7 @@ from tests.docs.markdown import ROOT
 from tests.house.test_import_order import ORDER
 
 INNER = {
-    "native", "isa", "cache", "frontend", "partition", "allocation", "codegen", "bundle", "build", "operators",
+    "native", "isa", "cache", "spmd", "frontend", "partition", "allocation", "codegen", "bundle", "build", "operators",
     "compile_model", "cli",
 }  # fmt: skip
 """Rooms that only others of ours import; docs/isa.md has the instructions, docs/cli.md the commands."""

@@ -199,23 +199,3 @@ def test_a_wrong_value_is_refused(values: dict[str, Any], message: str) -> None:
     model.graph.input.append(value("target", INT64, [2]))
     with pytest.raises(ModelError, match=message):
         from_onnx(model, values=values)
-
-
-@pytest.mark.parametrize(
-    ("shape", "message"),
-    [
-        ([3], r"'l' \(Loop\) needs the value of 'still' at compile time, which comes from the model's input x;"),
-        ([3, 4], r"'l' \(Loop\) can't be imported: its end depends on data"),  # which is too much to be given
-    ],
-)
-def test_a_loop_without_a_known_end_is_refused(shape: list[int], message: str) -> None:
-    nodes = [node("ReduceMax", ["h"], ["m"], keepdims=0), node("Cast", ["m"], ["still"], to=BOOL)]
-    body = helper.make_graph(
-        [*nodes, node("Neg", ["h"], ["n"])], "body",
-        [value("i", INT64, []), value("go", BOOL, []), value("h", FLOAT, shape)],
-        [value("still", BOOL, []), value("n", FLOAT, shape)],
-    )  # fmt: skip
-    loop = node("Loop", ["", "go", "x"], ["y"], name="l", body=body)
-    model = model_of([loop], {"x": shape}, ["y"], go=np.array(True))
-    with pytest.raises(ModelError, match=message):
-        from_onnx(model)

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ORDER = (
-    "errors", "jobs", "hw", "native", "isa", "program", "neff", "cache", "sim", "profile", "runtime", "serve",
+    "errors", "jobs", "hw", "native", "isa", "program", "neff", "cache", "sim", "spmd", "profile", "runtime", "serve",
     "frontend", "partition", "schedule", "allocation", "codegen", "nki", "bundle", "build", "operators", "relay",
     "compile_model", "numerics", "sweep", "torch", "jax", "cli", "tensorflow", "explorer", "tvmc",
 )  # fmt: skip

@@ -31,6 +31,34 @@ def truths(*shape: int) -> np.ndarray:
     return _RNG.integers(0, 2, shape).astype(bool)
 
 
+_ROOT = floats(8, 8)
+_POSITIVE_DEFINITE = _ROOT @ _ROOT.T / 8 + np.eye(8, dtype=np.float32)
+
+
+def _conjugate_gradients(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Solves a x = b."""
+
+    def step(state: tuple) -> tuple:
+        x, rest, way, square, count = state
+        image = a @ way
+        length = square / (way @ image)
+        rest = rest - length * image
+        return x + length * way, rest, rest + rest @ rest / square * way, rest @ rest, count + 1
+
+    def goes_on(state: tuple) -> jax.Array:
+        return (state[3] > 1e-3) & (state[4] < 20)
+
+    found = jax.lax.while_loop(goes_on, step, (jnp.zeros_like(b), b, b, b @ b, 0))
+    return found[0], found[4]
+
+
+def _nested(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def shrunk(x: jax.Array) -> jax.Array:
+        return jax.lax.while_loop(lambda y: y.sum() > 1, lambda y: y * 0.7, x + 2)
+
+    return jax.lax.while_loop(lambda s: s[1] < x.max() * 9, lambda s: (shrunk(s[0]) * 1.01, s[1] + 0.3), (x, 0.0))
+
+
 def _elementwise() -> dict[str, Function]:
     one = {
         name: (getattr(jnp, name), (floats(3, 5) * 2,))
@@ -181,6 +209,11 @@ def _control() -> dict[str, Function]:
         "scan_backwards": (lambda x: jax.lax.scan(lambda c, t: (c + t, c), 0.0, x, reverse=True), (floats(5),)),
         "fori": (lambda x: jax.lax.fori_loop(2, 7, lambda i, c: c + x[i], 0.0), (floats(9),)),
         "while": (lambda x: jax.lax.while_loop(lambda c: c.sum() < 50, lambda c: c * 1.5 + 1, x), (positive(4),)),
+        "while_in_a_while": (_nested, (positive(3) / 9,)),
+        "while_of_several": (_conjugate_gradients, (_POSITIVE_DEFINITE, floats(8))),
+        "while_not_once": (lambda x: jax.lax.while_loop(lambda c: c.sum() < 0, lambda c: c * 2, x), (positive(4),)),
+        "fori_by_data": (lambda x, n: jax.lax.fori_loop(0, n, lambda i, c: c * 0.9 + i, x), (floats(9), np.int32(13))),
+        "fori_of_many_rounds": (lambda x: jax.lax.fori_loop(0, 9999, lambda i, c: c * 0.999 + 1, x), (floats(3),)),
         "cond": (lambda x: jax.lax.cond(x.sum() > 0, lambda x: x + 1, lambda x: x * 2, x), (floats(3, 4),)),
         "switch": (
             lambda i, x: jax.lax.switch(i[0], [jnp.sin, jnp.cos, jnp.tanh], x),

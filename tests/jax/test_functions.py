@@ -12,12 +12,11 @@ import tvm_neuron
 import tvm_neuron.jax
 from tests.jax.functions import FUNCTIONS, floats
 from tvm_neuron.errors import InputWarning, ModelError
-from tvm_neuron.frontend.xla.operators import CONVERTERS
+from tvm_neuron.frontend.xla.operators import CONVERTERS, collectives
 from tvm_neuron.runtime import manifest
 
 pytestmark = [pytest.mark.jax, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 EXACT = tvm_neuron.BuildOptions(fp32_cast="none")
-REFUSED = {"while": "needs the value of"}  # a loop whose end only the data tell
 ROUNDED = {"cast": 2.0**-8, "bfloat16": 2.0**-8}  # bfloat16 within: the core keeps more digits than it is asked for
 FLOAT32 = 1e-4
 """Of a result; sums are of at most a few hundred products, and functions of ACT are good to 1e-5."""
@@ -74,12 +73,15 @@ def check(found: list[np.ndarray], wanted: Any, tolerance: float) -> None:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gives_what_jax_gives(name: str) -> None:
     function, arguments = FUNCTIONS[name]
-    if name in REFUSED:
-        with pytest.raises(ModelError, match=REFUSED[name]):
-            tvm_neuron.jax.compile(function, *arguments)
-        return
     library = tvm_neuron.jax.compile(function, *arguments, target="neuron/inf2", options=EXACT)
     check(run(library, arguments), jax.jit(function)(*arguments), ROUNDED.get(name, FLOAT32))
+
+
+def test_loops_run_on_the_cpu_and_say_why() -> None:
+    function, arguments = FUNCTIONS["while"]
+    found = manifest(tvm_neuron.jax.compile(function, *arguments, target="neuron/inf2").module)["placement"]
+    reasons = [row["reason"] for row in found if row["op"] == "Loop"]
+    assert reasons == ["its end depends on data, so it runs as a loop"]
 
 
 def test_every_converter_is_used() -> None:
@@ -88,7 +90,7 @@ def test_every_converter_is_used() -> None:
         module = jax.jit(function).lower(*arguments).compiler_ir("stablehlo")
         module.operation.walk(lambda op: seen.add(op.name) or jax._src.lib.mlir.ir.WalkResult.ADVANCE)
     written = {word for text in TEXT.split() for word in [text.rstrip("(").strip('"')] if "hlo." in word}
-    elsewhere = {"stablehlo.rng"}  # of `test_random_numbers`
+    elsewhere = {"stablehlo.rng", *collectives.CONVERTERS}  # of `test_random_numbers`, `test_several_devices.py`
     assert CONVERTERS.keys() - seen - written == {"chlo.constant"} | elsewhere  # which no program writes
 
 
@@ -122,7 +124,7 @@ def test_random_numbers() -> None:
     assert np.abs(counts - unit.size / 5).max() < 4 * np.sqrt(unit.size * 0.2 * 0.8)
 
 
-def test_collectives_are_refused_by_name(tmp_path: Path) -> None:
+def test_collectives_outside_of_shards_are_refused(tmp_path: Path) -> None:
     text = """
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "stablehlo.all_reduce"(%x) ({
@@ -134,7 +136,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 }
 """
     (tmp_path / "net.mlir").write_text(text)
-    with pytest.raises(ModelError, match=r"\(stablehlo.all_reduce\) is for several devices, and a library runs on one"):
+    with pytest.raises(ModelError, match=r"it is for several devices, and stands outside of jax.shard_map and"):
         tvm_neuron.compile(tmp_path / "net.mlir")
 
 

@@ -268,3 +268,22 @@ def test_convolutions_of_several_groups() -> None:
     model = keras.Model(data, keras.layers.Conv2D(8, 3, groups=2, padding="same")(data))
     image = RNG.standard_normal((1, 8, 8, 4)).astype("f4")
     check(run(tvm_neuron.compile(model, image, target="neuron/inf2", options=EXACT), image), model(image))
+
+
+def test_a_while_whose_end_the_data_tell() -> None:
+    weight = tf.constant(RNG.standard_normal((8, 8)).astype("float32") * 0.3)
+
+    @tf.function
+    def shrunk(x: tf.Tensor) -> tuple:
+        rounds = tf.constant(0)
+        while tf.reduce_sum(tf.abs(x)) > 0.5:
+            x = tf.tanh(x @ weight)
+            rounds += 1
+        return x, rounds
+
+    x = RNG.standard_normal((4, 8)).astype("float32")
+    library = tvm_neuron.compile(shrunk, x, "neuron/inf2", options=EXACT)
+    for each in (x, x * 100, x * 0):
+        check(run(library, each), *shrunk(each))
+    (loop,) = (row for row in tvm_neuron.report(library).placement if row.op == "Loop")
+    assert loop.reason == "its end depends on data, so it runs as a loop"

@@ -242,3 +242,38 @@ def test_what_from_pytorch_refuses(infos, more, message: str) -> None:
         frontend.from_pytorch(torch.jit.trace(model.layers, x), infos, **more)
     with pytest.raises(ModelError, match="takes a ScriptModule, got Net"):
         frontend.from_pytorch(model, infos)
+
+
+class Repeated(torch.nn.Module):
+    """A layer until its result is small, however often that is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.head = torch.nn.Linear(8, 8), torch.nn.Linear(8, 3)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        def goes_on(x: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+            return (x.abs().sum() > 0.9) & (count < 50)
+
+        def step(x: torch.Tensor, count: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return torch.tanh(self.layer(x)) * 0.9, count + 1
+
+        y, count = torch.while_loop(goes_on, step, (x * 2, torch.tensor(0)))
+        return self.head(y), count
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # torch's own, of its exporter
+def test_while_loop_runs_on_the_cpu_between_parts_on_the_core() -> None:
+    torch.manual_seed(3)
+    model, x = Repeated().eval(), torch.randn(4, 8)
+    options = tvm_neuron.BuildOptions(fp32_cast="none", minimum_segment_size=1)  # however small they are
+    library = tvm_neuron.compile(model, (x,), "neuron/inf2", options=options)
+    for each in (x, x * 0.01, x * 30):
+        (found, count), (right, times) = outputs(library, each), wanted(model, each)
+        assert count.item() == times.item()
+        torch.testing.assert_close(found, right, rtol=1e-5, atol=1e-5)
+    rows = {row["name"]: row for row in manifest(library.module)["placement"]}
+    (loop,) = (name for name, row in rows.items() if row["op"] == "Loop")
+    assert rows[loop]["reason"] == "its end depends on data, so it runs as a loop"
+    assert rows["head"]["where"] == "neuroncore"
+    assert any(name.startswith(f"{loop}/") and row["op"] == "Tanh" for name, row in rows.items())

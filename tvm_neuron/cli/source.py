@@ -98,7 +98,13 @@ def as_onnx(model: Any, inputs: IoConfig) -> Any:
     if framework == "XLA":
         from tvm_neuron.frontend import xla
 
-        return xla.to_onnx(xla.read(model))
+        found = xla.to_onnx(xla.read(model))
+        if isinstance(found, xla.Parts):
+            raise ModelError(
+                f"'{model}' is for {found.plan.cores} devices, and a .neff and its commands are of one program: "
+                "compile it by tvm_neuron.compile, whose libraries hold several"
+            )
+        return found
     if framework != "PYTORCH":
         return model
     from tvm_neuron.frontend import torch

@@ -10,9 +10,15 @@ from tvm_neuron.frontend.cause import cause
 
 
 def is_of_jax(model: Any) -> bool:
-    """Whether it is a jitted function, or one that was lowered, of jax; which is not imported to find out."""
+    """Whether it is a function of jax.jit or jax.pmap, or one that was lowered; jax is not imported to find out."""
     jax = sys.modules.get("jax")
-    return jax is not None and isinstance(model, jax.stages.Wrapped | jax.stages.Lowered)
+    return jax is not None and (isinstance(model, jax.stages.Lowered) or _can_lower(jax, model))
+
+
+def _can_lower(jax: Any, model: Any) -> bool:
+    """What jax.pmap gives is a plain function, with such a method."""
+    method = getattr(model, "lower", None)
+    return isinstance(model, jax.stages.Wrapped) or str(getattr(method, "__module__", "")).startswith("jax.")
 
 
 def lowered(function: Callable[..., Any], args: Sequence[Any]) -> Any:
@@ -24,7 +30,7 @@ def lowered(function: Callable[..., Any], args: Sequence[Any]) -> Any:
     """
     with from_extra("jax", "a function of JAX"):
         jax = import_module("jax")
-    wrapped = function if isinstance(function, jax.stages.Wrapped) else jax.jit(function)
+    wrapped: Any = function if _can_lower(jax, function) else jax.jit(function)
     try:
         return wrapped.lower(*args)
     except Exception as error:

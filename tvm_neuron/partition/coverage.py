@@ -17,7 +17,7 @@ _NOTHING_LEFT = "nothing is left of it at inference"
 def placements(main: relax.Function, plan: Plan) -> tuple[Placement, ...]:
     """A row for each operator of the model, in the model's order."""
     decided: dict[Origin, list[Decision]] = defaultdict(list)
-    for decision in plan.decisions.values():
+    for decision in (*plan.decisions.values(), *plan.inside):
         decided[decision.origin].append(decision)
     listed = [Origin.decode(str(text)) for text in main.attrs[OPERATORS_ATTR]]
     return tuple(_place(origin, decided[origin]) for origin in listed if origin is not None)

@@ -8,6 +8,7 @@ import tvm
 from tvm import relax
 
 from tvm_neuron.frontend.by_hand import kernel_name
+from tvm_neuron.frontend.loops import is_loop, operators_in, reason_of
 from tvm_neuron.frontend.origin import Origin, bindings_of, op_name, origin_of
 from tvm_neuron.partition.constraints import (
     CONSTRAINTS,
@@ -47,11 +48,13 @@ class Plan:
     """The decision for each bound variable that holds a call; `constants` are the variables known at compile time.
 
     `indices` are those among them that hold whole numbers, on whose values it depends how an operator is scheduled.
+    `inside` are the decisions for operators in the bodies of loops.
     """
 
     decisions: dict[relax.Var, Decision] = field(default_factory=dict)
     constants: set[relax.Var] = field(default_factory=set)
     indices: dict[relax.Var, tvm.ir.GenericConst] = field(default_factory=dict)
+    inside: list[Decision] = field(default_factory=list)
 
     def is_constant(self, expr: relax.Expr) -> bool:
         """Whether `expr` is known at compile time: a constant, a shape, or computed from those."""
@@ -91,6 +94,9 @@ def make_plan(
             plan.decisions[binding.var] = Decision(origin, op_name(value), Where.CPU, _OPEN_SIZE)
         elif isinstance(value, relax.Call):
             plan.decisions[binding.var] = decision = _decide(value, binding.var, plan, can_schedule)
+            if is_loop(value):
+                why = f"it is in the loop '{decision.origin.name}', which runs on the CPU: {decision.reason}"
+                plan.inside += [Decision(origin, origin.op, Where.CPU, why) for origin in operators_in(value)]
             if decision.where is Where.COMPILE_TIME:
                 plan.constants.add(binding.var)
         elif isinstance(value, relax.If):
@@ -120,6 +126,8 @@ def _decide(call: relax.Call, var: relax.Var, plan: Plan, can_schedule: CanSched
     origin, op = origin_of(call) or Origin(var.name, op_name(call)), op_name(call)
     if kernel_name(call):
         return Decision(origin, op, Where.NEURONCORE)
+    if is_loop(call):
+        return Decision(origin, op, Where.CPU, reason_of(call))
     if all(plan.is_constant(arg) for arg in call.args):
         verdict = check(call, plan.is_constant, FOLDABLE)
         place = Where.COMPILE_TIME

@@ -14,6 +14,7 @@ from tvm_neuron.profile.kernels import KernelUse, kernels_in
 from tvm_neuron.profile.measure import Measurement, measure
 from tvm_neuron.profile.pipeline import PipelineUse, pipeline_use
 from tvm_neuron.profile.run import Part
+from tvm_neuron.profile.spmd import SpmdUse
 from tvm_neuron.profile.transfers import Transfer, transfers
 
 PRECISION = ("fp32_cast", "fp32_cast_of")
@@ -81,6 +82,8 @@ class Report:
     is the time between two runs that follow each other: the latency, but of pipelines what their slowest stage takes.
     `kernels` are those written by hand, beside the compiler's time for the same.
     `end_to_end` is a request with the host, `end_to_end_us` its sum; the host's constants are no part of other numbers.
+    `spmd` is there where several cores run one program and exchange tensors: numbers of programs are those of each,
+    the latency has the exchanges, too.
     `parts` are the programs themselves, from which pages and timelines are made.
     """
 
@@ -108,6 +111,7 @@ class Report:
     transfers: tuple[Transfer, ...] = ()
     kernels: tuple[KernelUse, ...] = ()
     end_to_end: EndToEnd = field(default_factory=EndToEnd)
+    spmd: SpmdUse | None = None
     parts: tuple[Part, ...] = field(default=(), repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -155,8 +159,9 @@ class Report:
         places = {where: len(self.placed(where)) for where in dict.fromkeys(row.where for row in self.placement)}
         operators = ", ".join(f"{count} {where}" for where, count in places.items()) or "none"
         share = f"{self.macs_moved:.1%} of the multiplications neuroncore; " if self.macs_moved < 1 else ""
+        on = f"{self.spmd.cores} cores of {self.spmd.instance}" if self.spmd else self.device
         return (
-            f"operators: {operators}; {share}{_digits(self.latency_us)} us on {self.device} ({self.cycles:,} cycles; "
+            f"operators: {operators}; {share}{_digits(self.latency_us)} us on {on} ({self.cycles:,} cycles; "
             f"roofline {_digits(self.roofline_us)} us, bound {_digits(self.bound_us)} us); "
             f"PE utilisation {self.pe_utilisation:.1%}; DRAM traffic {_digits(self.dram_bytes / 1e6)} MB"
         )
@@ -164,7 +169,7 @@ class Report:
 
 def make_report(
     placement: Iterable[Placement], parts: Sequence[Part], device: str = "", cpu_us: float | None = None,
-    macs_moved: float = 1.0,
+    macs_moved: float = 1.0, spmd: SpmdUse | None = None,
 ) -> Report:  # fmt: skip
     """The report of a model that became `parts`, in the order in which they run; `cpu_us`: of those on the CPU.
 
@@ -176,8 +181,9 @@ def make_report(
     measured = [measure(neff) for neff in neffs]
     pipelines = tuple(_pipelines(compiled, measured))
     total_us = sum(part.latency_us for part in measured)
-    latency_us = total_us + sum(pipeline.link_us for pipeline in pipelines)
-    moved = tuple(transfers(compiled))
+    added_us = spmd.added_us if spmd else 0.0
+    latency_us = total_us + added_us + sum(pipeline.link_us for pipeline in pipelines)
+    moved = tuple(row for row in transfers(compiled) if not spmd or row.tensor not in spmd.kept)
     alone_us = total_us - sum(stage.latency_us for use in pipelines for stage in use.stages)
     subgraphs = tuple(_subgraph(neff, part) for neff, part in zip(neffs, measured, strict=True))
     peak_us = sum(part.macs_at_peak_us for part in measured)
@@ -187,7 +193,7 @@ def make_report(
         precision=_precision(neffs),
         placement=tuple(placement),
         latency_us=latency_us,
-        interval_us=alone_us + sum(pipeline.interval_us for pipeline in pipelines),
+        interval_us=alone_us + added_us + sum(pipeline.interval_us for pipeline in pipelines),
         cycles=sum(part.timing.cycles for part in measured),
         roofline_us=sum(part.roofline_us for part in measured),
         bound_us=sum(part.bound_us for part in measured),
@@ -207,6 +213,7 @@ def make_report(
         transfers=moved,
         kernels=tuple(kernels_in(neffs, measured)),
         end_to_end=end_to_end(compiled, moved, latency_us, cpu_us),
+        spmd=spmd,
         parts=tuple(parts),
     )
 

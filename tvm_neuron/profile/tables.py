@@ -9,6 +9,7 @@ from rich.text import Text
 from tvm_neuron.isa.engines import IN_REPORTS, of_dma
 from tvm_neuron.profile.pipeline import PipelineUse
 from tvm_neuron.profile.report import Report
+from tvm_neuron.profile.spmd import SpmdUse
 from tvm_neuron.profile.transfers import FROM_CORE, TO_CORE
 
 
@@ -28,6 +29,8 @@ def render(report: Report, top: int = 10) -> RenderableType:
         parts.append(_transfers(report))
     if report.kernels:
         parts.append(_kernels(report))
+    if report.spmd:
+        parts.append(_spmd(report.spmd))
     parts += [_pipeline(pipeline) for pipeline in report.pipelines]
     if len(report.subgraphs) > 1:
         parts.append(_subgraphs(report))
@@ -113,6 +116,18 @@ def _kernels(report: Report) -> Table:
     for row in report.kernels:
         compiled = "" if row.compiled_us is None else f"{row.compiled_us:,.1f}"
         table.add_row(Text(row.kernel), Text(row.subgraph), f"{row.latency_us:,.1f}", compiled)
+    return table
+
+
+def _spmd(use: SpmdUse) -> Table:
+    title = (
+        f"Exchanges of {use.cores} cores of {use.instance}: {use.exchange_us:,.1f} us of the latency; cores that share "
+        f"a chip's DRAM take {use.shared_us:,.1f} us longer"
+    )
+    table = _table(title, "operator", "exchange", "cores>", "MB sent by a core>", "us>")
+    for row in use.exchanges:
+        numbers = (str(row.cores), f"{row.bytes / 1e6:.3f}", f"{row.latency_us:,.1f}")
+        table.add_row(Text(row.name), row.operation, *numbers)
     return table
 
 

@@ -11,6 +11,10 @@ from tvm_neuron.errors import NeuronError
 from tvm_neuron.runtime import shared
 from tvm_neuron.runtime.bound import BOUND_ENTRY
 from tvm_neuron.runtime.library import FACTORY_ENTRY, MANIFEST_ENTRY, entry, entry_names
+from tvm_neuron.spmd import Plan
+
+PLAN_ENTRY = "__plan__"
+"""Entry that holds the plan of a program on several cores as JSON; its parts are the imports, in their order."""
 
 Library = Any
 """A `tvm.runtime.Module`, an `Executable` of `tvm.compile`, or what `relay.build` returns (it has `.module`)."""
@@ -36,9 +40,25 @@ def neffs(library: Library, bucket: int = 0) -> dict[str, bytes]:
     """
     found = dict[str, bytes]()
     _source = weights_of(library)  # held until all are read
-    for module in _neuron_modules(_bucket(library, bucket)):
-        found |= {name: shared.whole(entry(module, name)) for name in entry_names(module) if not name.startswith("__")}
+    chosen = _bucket(library, bucket)
+    is_in_parts = plan_of(library) is not None
+    for number, part in enumerate(chosen.imports if is_in_parts else [chosen]):
+        for module in _neuron_modules(part):
+            names = [name for name in entry_names(module) if not name.startswith("__")]
+            found |= {part_name(number, n) if is_in_parts else n: shared.whole(entry(module, n)) for n in names}
     return dict(sorted(found.items(), key=lambda item: (len(item[0]), item[0])))
+
+
+def part_name(number: int, name: str) -> str:
+    """What a step of a part is called beside those of other parts."""
+    return f"part{number}_{name}"
+
+
+def plan_of(library: Library) -> Plan | None:
+    """The plan of a library whose program is for several devices; None of any other."""
+    root = root_module(library)
+    has_plan = root.kind == "neuron" and PLAN_ENTRY in entry_names(root)
+    return Plan.from_json(entry(root, PLAN_ENTRY).decode()) if has_plan else None
 
 
 def root_module(library: Library) -> tvm.runtime.Module:
@@ -54,10 +74,12 @@ def root_module(library: Library) -> tvm.runtime.Module:
 def virtual_machines(library: Library) -> list[tvm.runtime.Module]:
     """The modules that hold code of Relax's virtual machine, one for each bucket, with fewer elements in inputs first.
 
-    What `relay.build` makes has a factory around one, what `relay.build_buckets` makes around several.
+    What `relay.build` makes has a factory around one, what `relay.build_buckets` makes around several. A program in
+    parts is one of its own.
     """
     root = root_module(library)
-    has_factory = root.kind == "neuron" and FACTORY_ENTRY in entry_names(root)
+    entries = entry_names(root) if root.kind == "neuron" else []
+    has_factory = FACTORY_ENTRY in entries and PLAN_ENTRY not in entries
     return sorted(root.imports, key=_input_elems) if has_factory else [root]
 
 

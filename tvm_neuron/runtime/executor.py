@@ -14,9 +14,10 @@ from tvm_neuron.runtime import shared
 from tvm_neuron.runtime.batches import rows_of
 from tvm_neuron.runtime.bound import check_same
 from tvm_neuron.runtime.bucket import Bucket, for_rows
-from tvm_neuron.runtime.contents import Library, bound_in, virtual_machines, weights_of
+from tvm_neuron.runtime.contents import Library, bound_in, plan_of, root_module, virtual_machines, weights_of
 from tvm_neuron.runtime.converted import as_array, converted
 from tvm_neuron.runtime.named import given_inputs, index_of
+from tvm_neuron.runtime.spmd import SpmdBucket
 from tvm_neuron.runtime.tensors import as_numpy, widened
 from tvm_neuron.runtime.timing import time_evaluator
 from tvm_neuron.runtime.transfers import Moved, counting
@@ -43,20 +44,19 @@ class Executor:
 
     def __init__(
         self,
-        modules: Sequence[tvm.runtime.Module],
+        buckets: Sequence[Bucket],
         name: str,
-        device: tvm.runtime.Device,
         weights: shared.Source | None = None,
         bound: Mapping[str, str] | None = None,
     ) -> None:
-        """`modules` are those of the buckets, see `Bucket`, the smaller first; they share `weights`.
+        """`buckets` are there with the smaller first; they share `weights`.
 
         `bound` are digests of weights that were compiled in: to set them again to what they are changes nothing.
         """
         self.name = name
         self.bound = bound or {}
         self._weights = weights  # programs look for them at their first call
-        self._buckets = [Bucket(module, device) for module in modules]
+        self._buckets = buckets
         self.inputs = _common([bucket.inputs for bucket in self._buckets])
         self.outputs = _common([bucket.outputs for bucket in self._buckets])
         self._values: dict[str, tvm.runtime.Tensor] = {}
@@ -196,11 +196,15 @@ def _common(buckets: Sequence[tuple[TensorInfo, ...]]) -> tuple[TensorInfo, ...]
 
 def executors(library: Library) -> MakeExecutor:
     """`device -> Executor` for a library; for its root module registered as `tvm_neuron.runtime.factory`."""
-    executables = [tvm.runtime.Executable(module) for module in virtual_machines(library)]  # keep what they link
+    plan = plan_of(library)
+    modules = virtual_machines(library) if plan is None else root_module(library).imports
+    executables = [tvm.runtime.Executable(module) for module in modules]  # keep what they link
     weights, bound = weights_of(library), bound_in(library)
 
     def create(*devices: tvm.runtime.Device) -> Executor:
-        modules = [executable.jit() for executable in executables]
-        return Executor(modules, "default", devices[0] if devices else tvm.cpu(0), weights, bound)
+        device = devices[0] if devices else tvm.cpu(0)
+        linked = [executable.jit() for executable in executables]
+        buckets = [SpmdBucket(plan, linked, device)] if plan else [Bucket(module, device) for module in linked]
+        return Executor(buckets, "default", weights, bound)
 
     return create

@@ -31,6 +31,14 @@ def on_core(number: int) -> Iterator[None]:
         _core.reset(token)
 
 
+def each_core(count: int) -> Iterator[int]:
+    """From 0; programs called in the body of the loop run on so many cores in turn, other ones for each core here."""
+    here = _core.get()
+    for number in range(count):
+        with on_core(here * count + number):
+            yield number
+
+
 class _Core:
     """A modelled core, or all of a pipeline, with programs in memory; it works on one call at a time."""
 

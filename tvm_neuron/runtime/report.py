@@ -3,11 +3,14 @@
 import statistics
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from tvm_neuron import neff
+from tvm_neuron.hw import load_device
 from tvm_neuron.profile import CpuPart, Part, Report, make_report
-from tvm_neuron.runtime.contents import Library, manifest, neffs
+from tvm_neuron.profile.spmd import spmd_use
+from tvm_neuron.runtime.contents import Library, manifest, neffs, plan_of
 from tvm_neuron.runtime.executor import executors
 
 _RUNS = 5
@@ -26,7 +29,10 @@ def report(library: Library, bucket: int = 0, inputs: Mapping[str, Any] | None =
     found = parts(library, bucket)
     is_timed = inputs is not None and any(isinstance(part, CpuPart) for part in found)
     cpu_us = _cpu_us(library, inputs) if is_timed else None
-    return make_report(placement, found, described["device"], cpu_us, described["macs_moved"])
+    plan = plan_of(library)
+    programs = [part for part in found if isinstance(part, neff.Pipeline)]
+    use = spmd_use(plan, programs, load_device(described["device"])) if plan is not None else None
+    return make_report(placement, found, described["device"], cpu_us, described["macs_moved"], use)
 
 
 def _cpu_us(library: Library, inputs: Mapping[str, Any] | None) -> float:
@@ -46,6 +52,13 @@ def parts(library: Library, bucket: int = 0) -> list[Part]:
 
     Raises what `report` does.
     """
-    compiled = {name: neff.read_pipeline(data) for name, data in neffs(library, bucket).items()}
+    compiled = {name: _named(neff.read_pipeline(data), name) for name, data in neffs(library, bucket).items()}
     order = manifest(library, bucket)["order"]
     return [compiled[name] if name in compiled else CpuPart(name) for name in order]
+
+
+def _named(pipeline: neff.Pipeline, name: str) -> neff.Pipeline:
+    """With the name that it has in the library, where other parts have programs of the same."""
+    if pipeline.name == name or len(pipeline.cores) > 1:
+        return pipeline
+    return replace(pipeline, name=name, cores=(replace(pipeline.cores[0], name=name),))

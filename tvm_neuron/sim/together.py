@@ -102,6 +102,18 @@ def interval_ps(lines: Sequence[Line], instance: Instance) -> list[float]:
     return found
 
 
+def ends_ps(program: Program, device: Device, instance: Instance, cores: int) -> list[int]:
+    """When each of an instance's first cores is through with a program that all of them begin at 0, once.
+
+    Raises:
+        ProgramError: the program deadlocks.
+    """
+    (stage,) = _stages(Line([program], device, [cores]), instance)
+    stage.came = dict.fromkeys(range(cores), 0)
+    _Run(instance, [(stage, cores)]).run()
+    return [stage.done[core] for core in range(cores)]
+
+
 def _stages(line: Line, instance: Instance) -> list[_Stage]:
     """The stages of a line, the last first."""
     found: list[_Stage] = []

@@ -7,6 +7,7 @@ from tvm_neuron.codegen.cpu.casts import CASTS
 from tvm_neuron.codegen.cpu.empty_constants import allocate_empty_constants
 from tvm_neuron.codegen.cpu.extremes import EXTREMES
 from tvm_neuron.codegen.cpu.lone_kernels import called
+from tvm_neuron.codegen.cpu.loops import loops_as_functions
 from tvm_neuron.codegen.cpu.narrow_floats import with_narrow_floats
 from tvm_neuron.codegen.cpu.not_a_number import keep_nan
 from tvm_neuron.codegen.cpu.positions import check_positions
@@ -28,6 +29,7 @@ def lower(mod: tvm.IRModule, prefix: str = "") -> tvm.IRModule:
     `prefix` begins the names of the kernels.
     """
     passes = [
+        loops_as_functions,
         check_positions,
         relax.backend.DispatchSampling(),
         relax.backend.DispatchSortScan(),

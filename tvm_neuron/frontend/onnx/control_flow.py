@@ -12,12 +12,13 @@ from tvm_neuron.frontend.onnx.sequences import MakeNode
 from tvm_neuron.frontend.onnx.values import Known, Value, dtype_of, shape_of
 
 MOST_ITERATIONS = 4096
+_MOST_OPERATORS = 50_000  # of all rounds of a loop that is written out
 
 CONTROL_FLOW = ("If", "Loop", "Scan")
 
 
-class EndDependsOnDataError(ModelError):
-    """Only data tell when a loop ends."""
+class NotUnrolledError(ModelError):
+    """Only a run tells when a loop ends, or it has too many rounds."""
 
 
 RunBody = Callable[[onnx.GraphProto, list[Value], str], list[Value]]
@@ -51,20 +52,33 @@ def _selected(condition: Value, one: Value, other: Value, make: MakeNode) -> Val
     return make("Where", [condition, one, other])
 
 
+def most_rounds(operators: int) -> int:
+    """As many of so many operators are written out."""
+    return min(MOST_ITERATIONS, _MOST_OPERATORS // max(1, operators))
+
+
 def unroll_loop(node: onnx.NodeProto, operands: list[Value], run: RunBody, make: MakeNode) -> list[Value]:
-    """Every iteration in turn, while the condition, known each time, holds."""
+    """Every iteration in turn, while the condition, known each time, holds.
+
+    Raises:
+        NotUnrolledError: the loop has to run as one, and why.
+    """
     body = graph_of(node, "body")
     limit = operands[0] if operands else None
     if limit is not None and not isinstance(limit, Known):
-        raise EndDependsOnDataError("the number of its iterations depends on data: a static program has a fixed one")
+        raise NotUnrolledError("the number of its rounds depends on data")
     trips = limit.array.reshape(()).item() if limit is not None else None
     condition = operands[1] if len(operands) > 1 else None
     carried = list(operands[2:])
     scanned: list[list[Value]] = [[] for _ in body.output[1 + len(carried) :]]
     done = 0
+    most = most_rounds(len(body.node))
+    too_many = NotUnrolledError(f"it has more than {most} rounds of {len(body.node)} operators, too many to write out")
+    if trips is not None and trips > most and condition is None:
+        raise too_many
     while (trips is None or done < trips) and _holds(condition):
-        if done == MOST_ITERATIONS:
-            raise ModelError(f"it runs more than {MOST_ITERATIONS} times, too often to be unrolled")
+        if done == most:
+            raise too_many
         inputs = [Known(np.array(done, np.int64)), condition if condition is not None else Known(np.array(True))]
         results = run(body, [*inputs, *carried], f".{done}")
         given_condition = condition is not None or trips is None
@@ -80,7 +94,7 @@ def _holds(condition: Value) -> bool:
     if condition is None:
         return True
     if not isinstance(condition, Known):
-        raise EndDependsOnDataError("its end depends on data: a static program has a fixed number of iterations")
+        raise NotUnrolledError("its end depends on data")
     return bool(condition.array.reshape(-1)[0])
 
 

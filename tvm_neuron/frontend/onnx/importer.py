@@ -18,11 +18,13 @@ from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.blocks import ended_on_error
 from tvm_neuron.frontend.by_hand import KERNEL_DOMAIN, KERNELS, call_by_hand
+from tvm_neuron.frontend.loops import call_loop
 from tvm_neuron.frontend.match_cast import unnest_match_casts
+from tvm_neuron.frontend.normalize import bind_params
 from tvm_neuron.frontend.onnx.batch import Batch, fix_reshape_target
 from tvm_neuron.frontend.onnx.control_flow import (
     CONTROL_FLOW,
-    EndDependsOnDataError,
+    NotUnrolledError,
     graph_of,
     select_branch,
     unroll_loop,
@@ -46,6 +48,7 @@ from tvm_neuron.frontend.onnx.model_file import Stored
 from tvm_neuron.frontend.onnx.needs import needs_values, value_operands
 from tvm_neuron.frontend.onnx.pitfalls import pitfall, prefers_body
 from tvm_neuron.frontend.onnx.recurrent import RECURRENT
+from tvm_neuron.frontend.onnx.run_time_loop import check_states, results_of, run_time_loop
 from tvm_neuron.frontend.onnx.sequences import SEQUENCE_OPERATORS
 from tvm_neuron.frontend.onnx.shapes import with_tensors
 from tvm_neuron.frontend.onnx.state import State, bind_array, bind_initializers, bind_inputs, bind_result, output
@@ -260,10 +263,6 @@ class Importer:
     def _control_flow(
         self, node: onnx.NodeProto, operands: list[Value], origin: Origin, opset: int, is_whole: bool
     ) -> list[Value]:
-        for name in value_operands(node):
-            if self._scopes.known(name) is None and self._can_be_given(self._scopes.needs(name)):
-                raise needs_values(origin, name, self._scopes.needs(name))
-
         def run(graph: onnx.GraphProto, values: list[Value], suffix: str) -> list[Value]:
             with self._scopes.inner():
                 for proto in graph.initializer:
@@ -281,15 +280,37 @@ class Importer:
             case "If":
                 return select_branch(node, operands, run, make)
             case "Loop":
+                begun = len(self._operators)
                 try:
                     return unroll_loop(node, operands, run, make)
-                except EndDependsOnDataError:
-                    inputs = self._scopes.needs(*read_names([node]))
-                    if self._can_be_given(inputs):
-                        raise needs_values(origin, graph_of(node, "body").output[0].name, inputs) from None
-                    raise
+                except NotUnrolledError as error:
+                    del self._operators[begun:]  # of rounds that were begun
+                    return self._loop(node, operands, origin, opset, f"{error}, so it runs as a loop")
             case _:
                 return unroll_scan(node, operands, run, make, opset)
+
+    def _loop(
+        self, node: onnx.NodeProto, operands: list[Value], origin: Origin, opset: int, reason: str
+    ) -> list[Value]:
+        """The results of a loop that is one call, its body imported as a function of its own."""
+        try:
+            loop = run_time_loop(node, operands, self._scopes)
+        except ModelError:
+            inputs = self._scopes.needs(*read_names([node]))
+            if not self._can_be_given(inputs):
+                raise
+            unknown = [name for name in value_operands(node) if self._scopes.known(name) is None]
+            raise needs_values(origin, (*unknown, graph_of(node, "body").output[0].name)[0], inputs) from None
+        inner = Importer(dict(loop.shapes), {}, dict(loop.known), None, self._functions, self._state.producer)
+        mod, weights = inner.import_graph(loop.graph, {}, opset)
+        body = bind_params(mod, weights)["main"] if weights else mod["main"]
+        check_states(loop, results_of(body))
+        operators = [Origin(f"{origin.name}/{one.name}", one.op) for one in inner._operators]
+        self._operators += operators
+        body = body.with_attr(OPERATORS_ATTR, [one.encode() for one in operators])
+        trips, condition = (self._state.bb.emit(value) for value in (loop.trips, loop.condition))
+        call = self._state.bb.emit(call_loop(body, trips, condition, loop.states, loop.read, reason))
+        return [self._state.bb.emit(relax.TupleGetItem(call, at)) for at in range(len(loop.states))]
 
     def _maker(self, origin: Origin) -> Any:
         """Makes further nodes of the operator `origin`."""

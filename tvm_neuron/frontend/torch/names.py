@@ -32,7 +32,7 @@ def _module_path(node: onnx.NodeProto, weights: set[str]) -> str:
         return owners[0]
     scopes = next((entry.value for entry in node.metadata_props if entry.key == _SCOPES), None)
     if scopes is not None:
-        return str(ast.literal_eval(scopes)[-2])
+        return str(["", *ast.literal_eval(scopes)][-2])  # operators of a loop's body are told without the model
     *modules, _operator = node.name.strip("/").split("/")  # as the older exporter has it: /layer1/layer1.0/conv1/Conv
     path = ""
     for module in modules:

@@ -3,7 +3,8 @@
 jaxlib, whose bindings read it, is imported only when a model of it is given.
 """
 
+from tvm_neuron.frontend.xla.parts import Parts
 from tvm_neuron.frontend.xla.read import SUFFIXES, parse, read
 from tvm_neuron.frontend.xla.to_onnx import to_onnx
 
-__all__ = ["SUFFIXES", "parse", "read", "to_onnx"]
+__all__ = ["SUFFIXES", "Parts", "parse", "read", "to_onnx"]

@@ -38,7 +38,7 @@ def parse(content: bytes | str, where: str = "the text") -> Any:
     known = ir.DialectRegistry()
     import_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(known)  # of functions and their like
     context.append_dialect_registry(known)
-    for name in ("chlo", "stablehlo"):
+    for name in ("chlo", "sdy", "stablehlo"):
         import_module(f"jaxlib.mlir.dialects.{name}")
         getattr(dialects, name).register_dialect(context)
     context.load_all_available_dialects()

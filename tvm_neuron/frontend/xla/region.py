@@ -11,13 +11,7 @@ from tvm_neuron.frontend.xla.scope import Scope
 Converter = Callable[[Scope, Any, "Mapping[str, Converter]"], None]
 """Gives the operator's results tensors in the scope."""
 
-_COLLECTIVES = tuple(
-    f"stablehlo.{name}"
-    for name in (
-        "all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "reduce_scatter",
-    )
-)  # fmt: skip
-_RETURNS = ("stablehlo.return", "func.return")
+_RETURNS = ("stablehlo.return", "func.return", "sdy.return")
 
 
 def convert_region(scope: Scope, block: Any, converters: Mapping[str, Converter]) -> list[Any]:
@@ -33,11 +27,6 @@ def convert_region(scope: Scope, block: Any, converters: Mapping[str, Converter]
         outer = scope.graph.scope
         scope.graph.scope = _name(operation) or outer
         converter = converters.get(operation.name)
-        if operation.name in _COLLECTIVES:
-            raise ModelError(
-                f"operator '{scope.graph.scope}' ({operation.name}) is for several devices, and a library runs on one: "
-                "compile what each computes between its exchanges"
-            )
         if converter is None:
             raise ModelError(f"operator '{scope.graph.scope}' ({operation.name}) has no converter to ONNX")
         try:

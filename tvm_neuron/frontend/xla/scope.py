@@ -10,6 +10,11 @@ import numpy as np
 
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.graph import Graph, Shape
+from tvm_neuron.frontend.refused import RefusedError
+from tvm_neuron.spmd import Cut, Exchange, Join
+
+Types = dict[str, tuple[Shape, Any]]
+"""Shapes and dtypes of tensors by their names."""
 
 _DTYPES = {
     "i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
@@ -50,12 +55,40 @@ class Tensor:
 
 
 @dataclass
+class Cores:
+    """What is for several devices in a program: `steps` by the tensors that they make, whose `types` are these too.
+
+    `core` is the tensor with each device's number, once the program asks for it.
+    """
+
+    count: int = 0
+    is_inside: bool = False  # of what one of them computes
+    steps: dict[str, Cut | Join | Exchange] = field(default_factory=dict)
+    types: Types = field(default_factory=dict)
+    core: str = ""
+
+    def enter(self, count: int) -> None:
+        """The program of so many devices begins.
+
+        Raises:
+            RefusedError: another was for another number.
+        """
+        if self.count not in (0, count):
+            raise RefusedError(f"it is for {count} devices, and another part of the program for {self.count}")
+        self.count, self.is_inside = count, True
+
+
+@dataclass
 class Scope:
-    """What the values of a region, and of those around it, are in `graph`; `functions` are those of the module."""
+    """What the values of a region, and of those around it, are in `graph`; `functions` are those of the module.
+
+    `cores` is None in bodies of loops, in which devices can't meet.
+    """
 
     graph: Graph
     functions: dict[str, Any]
     tensors: dict[Any, Tensor] = field(default_factory=dict)
+    cores: Cores | None = None
 
     def loose(self, value: Any) -> str:
         """A tensor that broadcasts to the value."""
@@ -75,7 +108,7 @@ class Scope:
 
     def inner(self) -> "Scope":
         """For a region that is written out in place."""
-        return Scope(self.graph, self.functions, dict(self.tensors))
+        return Scope(self.graph, self.functions, dict(self.tensors), self.cores)
 
     def known(self, value: Any) -> Any:
         """The array, where the value is a constant of the graph; None otherwise."""

@@ -9,14 +9,18 @@ from onnx import helper
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.graph import Graph, model_of, tensor_type
 from tvm_neuron.frontend.xla.operators import CONVERTERS
+from tvm_neuron.frontend.xla.parts import Parts, split
 from tvm_neuron.frontend.xla.region import convert_region
-from tvm_neuron.frontend.xla.scope import Scope, dtype_of, shape_of
+from tvm_neuron.frontend.xla.scope import Cores, Scope, Types, dtype_of, shape_of
+from tvm_neuron.neff import TensorInfo
 
 _ATTRIBUTE_NAME = re.compile(r"\W+")
 
 
-def to_onnx(module: Any) -> onnx.ModelProto:
+def to_onnx(module: Any) -> onnx.ModelProto | Parts:
     """The model; inputs have the names that the module's text gives, outputs those of the results.
+
+    Of a program for several devices the parts between its exchanges.
 
     Raises:
         ModelError: an operator has no converter, a form of one none that is right, or sizes are open.
@@ -24,23 +28,28 @@ def to_onnx(module: Any) -> onnx.ModelProto:
     with module.context:
         operations = [op for op in module.body.operations if "sym_name" in op.attributes]
         functions = {str(op.attributes["sym_name"].value): op for op in operations}
-        main = functions.get("main") or next(iter(functions.values()), None)
+        main = functions.get("main") or next((op for op in operations if op.operation.name == "func.func"), None)
         if main is None:
             raise ModelError("the module of StableHLO has no function")
-        graph = Graph()
-        scope = Scope(graph, functions)
+        graph, cores = Graph(), Cores()
+        scope = Scope(graph, functions, cores=cores)
         block = main.regions[0].blocks[0]
-        inputs, outputs = [], []
+        inputs: Types = {}
         for number, argument in enumerate(block.arguments):
             name = graph.reserve(_argument_name(main, number))
             scope.set(argument, name)
-            inputs.append(tensor_type(name, shape_of(argument), dtype_of(argument)))
+            inputs[name] = shape_of(argument), dtype_of(argument)
         results = convert_region(scope, block, CONVERTERS)
-        for number, value in enumerate(results):
-            name = graph.reserve(f"result{number}")
-            graph.nodes.append(helper.make_node("Identity", [scope.full(value)], [name], name=f"output{number}"))
-            outputs.append(tensor_type(name, shape_of(value), dtype_of(value)))
-        return model_of(graph, inputs, outputs)
+        outputs = [
+            TensorInfo(graph.reserve(f"result{number}"), shape_of(value), dtype_of(value).name)
+            for number, value in enumerate(results)
+        ]
+        if cores.count:
+            return split(graph, cores, inputs, [scope.full(value) for value in results], outputs)
+        for number, (value, info) in enumerate(zip(results, outputs, strict=True)):
+            graph.nodes.append(helper.make_node("Identity", [scope.full(value)], [info.name], name=f"output{number}"))
+        given = [tensor_type(name, *kind) for name, kind in inputs.items()]
+        return model_of(graph, given, [tensor_type(i.name, i.shape, i.dtype) for i in outputs])
 
 
 def _argument_name(main: Any, number: int) -> str:

@@ -1,6 +1,7 @@
 """What each operator of StableHLO is in ONNX: a converter by its name, a file a family."""
 
 from tvm_neuron.frontend.xla.operators import (
+    collectives,
     control,
     elementwise,
     order,
@@ -21,6 +22,7 @@ CONVERTERS: dict[str, Converter] = {
     **reductions.CONVERTERS,
     **positions.CONVERTERS,
     **order.CONVERTERS,
+    **collectives.CONVERTERS,
     **control.CONVERTERS,
     **random.CONVERTERS,
 }

@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 
 from tvm_neuron.frontend.graph import tensor_type
+from tvm_neuron.frontend.onnx.control_flow import most_rounds
 from tvm_neuron.frontend.refused import RefusedError
 from tvm_neuron.frontend.xla.operators.elementwise import compared
 from tvm_neuron.frontend.xla.region import Converter, convert_region
 from tvm_neuron.frontend.xla.scope import Scope, Tensor, dtype_of, shape_of
-
-_MOST_NODES = 50_000  # of a loop that is written out
 
 
 def _written_out(scope: Scope, block: Any, tensors: list[Tensor], converters: Mapping[str, Converter]) -> list[Tensor]:
@@ -45,14 +44,16 @@ def _while(scope: Scope, op: Any, converters: Mapping[str, Converter]) -> None:
     condition, body = (region.blocks[0] for region in op.regions)
     times = _trip_count(scope, op, condition, body)
     if times is None:
-        _loop(scope, op, converters)
+        _loop(scope, op, converters, "")
         return
     tensors = [scope.tensors[value] for value in op.operands]
     begun = len(scope.graph.nodes)
-    for _ in range(times):
+    for number in range(times):
         tensors = _written_out(scope, body, tensors, converters)
-        if len(scope.graph.nodes) - begun > _MOST_NODES:
-            raise RefusedError(f"its {times} rounds, written out, are more than {_MOST_NODES} operators")
+        if times > most_rounds((len(scope.graph.nodes) - begun) // (number + 1)):
+            del scope.graph.nodes[begun:]
+            _loop(scope, op, converters, scope.graph.constant(times, np.int64))
+            return
     for result, tensor in zip(op.results, tensors, strict=True):
         scope.tensors[result] = tensor
 
@@ -101,14 +102,14 @@ def _number(scope: Scope, value: Any, op: Any, *blocks: Any) -> int | None:
     return int(found) if found is not None and found.ndim == 0 else None
 
 
-def _loop(scope: Scope, op: Any, converters: Mapping[str, Converter]) -> None:
-    """ONNX's Loop, whose body also tells whether it goes on."""
+def _loop(scope: Scope, op: Any, converters: Mapping[str, Converter], times: str) -> None:
+    """ONNX's Loop, whose body also tells whether it goes on; `times` is how often at most, if that is known."""
     graph = scope.graph
     condition, body = (region.blocks[0] for region in op.regions)
     given = [scope.full(value) for value in op.operands]
     start = _written_out(scope, condition, [scope.tensors[value] for value in op.operands], converters)
     inner = Scope(graph.body(), scope.functions, dict(scope.tensors))
-    names = [f"{name}_state" for name in given]
+    names = [f"{name}_state{number}" for number, name in enumerate(given)]  # a tensor may begin several
     states = [Tensor(name, shape_of(value)) for name, value in zip(names, op.operands, strict=True)]
     found = _written_out(inner, body, states, converters)
     carried = []
@@ -123,7 +124,7 @@ def _loop(scope: Scope, op: Any, converters: Mapping[str, Converter]) -> None:
     inputs += [tensor_type(name, *kind) for name, kind in zip(names, types, strict=True)]
     kinds = [((), np.bool_), *types]
     proto = inner.graph.proto("body", inputs, [tensor_type(n, *kind) for n, kind in zip(outputs, kinds, strict=True)])
-    made = graph.add("Loop", "", start[0].name, *given, results=len(given), body=proto)
+    made = graph.add("Loop", times, "" if times else start[0].name, *given, results=len(given), body=proto)
     for result, name in zip(op.results, made if len(given) > 1 else [made], strict=True):
         scope.set(result, name)
 
