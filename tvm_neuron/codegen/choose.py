@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tvm_neuron.codegen.emit_stage import Emitted, emit_stage
+from tvm_neuron.codegen.first_transfers import constants_in_order, inputs_first
 from tvm_neuron.codegen.hold_back import hold_back
 from tvm_neuron.codegen.join_loads import join_loads
 from tvm_neuron.codegen.options import BuildOptions
@@ -18,6 +19,8 @@ from tvm_neuron.sim import time_program
 
 HOLD_BACK = Alternative("hold_back", "all waits are known, and what they cost")
 JOIN_LOADS = Alternative("join_loads", "the places of all weights are known, and the clock tells whether it is quicker")
+INPUTS_FIRST = Alternative("inputs_first", "no transfer is joined any more, and the clock tells whether it is quicker")
+IN_ORDER = Alternative("constants_in_order", "all waits are known, and the clock tells whether it is quicker")
 
 
 @dataclass(frozen=True)
@@ -57,17 +60,27 @@ def choose(
         made = _made(*other, device, None, keep_weights)
         best, its = (made, way) if made.total_ps < best.total_ps else (best, its)
         seconds = max(seconds, time.monotonic() - begin)
-    if JOIN_LOADS.is_taken and options.optlevel > 1 and options.has_time(seconds):
-        best = _with_loads_joined(best, device)
+    if options.optlevel > 1 and options.has_time(seconds):
+        best = _with_transfers_arranged(best, device)
     return best, its
 
 
-def _with_loads_joined(made: Made, device: Device) -> Made:
-    """The same with weights that come together, if that is quicker."""
-    joined = join_loads(made.emitted, device)
-    if joined is made.emitted:
+def _with_transfers_arranged(made: Made, device: Device) -> Made:
+    """The same with weights that come together, and what the first layers need before the rest, if that is quicker."""
+    if JOIN_LOADS.is_taken:
+        made = _quicker(made, join_loads(made.emitted, device), device)
+    if INPUTS_FIRST.is_taken:
+        made = _quicker(made, inputs_first(made.emitted), device)
+    if IN_ORDER.is_taken:
+        made = _quicker(made, constants_in_order(made.emitted, made.program), device)
+    return made
+
+
+def _quicker(made: Made, emitted: Emitted, device: Device) -> Made:
+    """What becomes of the same stage emitted otherwise, if that is quicker."""
+    if emitted is made.emitted:
         return made
-    other = _timed(made.stage, made.room, joined, synchronise(joined.program, device), device)
+    other = _timed(made.stage, made.room, emitted, synchronise(emitted.program, device), device)
     return other if other.total_ps < made.total_ps else made
 
 

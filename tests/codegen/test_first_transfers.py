@@ -1,0 +1,118 @@
+"""Inputs with which a program begins come first, constants layer by layer, and nothing else changes."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from tests.models.agreement import Case, random_inputs, relative_error
+from tests.onnx_models import make_model
+from tests.stages.networks import compile_model, run
+from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, WEIGHTS_QUEUE
+from tvm_neuron.codegen.emit_stage import Emitted
+from tvm_neuron.codegen.first_transfers import constants_in_order, inputs_first
+from tvm_neuron.codegen.steps import without
+from tvm_neuron.isa import Affine, DmaCopy, DramTile, Memset, Tile, Wait
+from tvm_neuron.neff import Neff
+from tvm_neuron.program import DramTensor, Node, Origin, Program
+from tvm_neuron.sim import time_program
+from tvm_neuron.sim.timing import clocked
+
+ROWS, ELEMS = 64, 256
+
+
+def network() -> onnx.ModelProto:
+    """Products of rows, which are multiplied by a table before each."""
+    rng = np.random.default_rng(5)
+    weights = {f"w{n}": (rng.standard_normal((ELEMS, ELEMS)) / 16).astype(np.float32) for n in range(5)}
+    weights |= {f"t{n}": rng.standard_normal((ROWS, ELEMS)).astype(np.float32) for n in range(1, 5)}
+    nodes = [helper.make_node("Tanh", ["x"], ["h0"]), helper.make_node("MatMul", ["h0", "w0"], ["b0"])]
+    for n in range(1, 5):
+        nodes += [
+            helper.make_node("Mul", [f"b{n - 1}", f"t{n}"], [f"m{n}"]),
+            helper.make_node("Tanh", [f"m{n}"], [f"h{n}"]),
+            helper.make_node("MatMul", [f"h{n}", f"w{n}"], [f"b{n}" if n < 4 else "y"]),
+        ]
+    return make_model(nodes, {"x": (ROWS, ELEMS)}, ["y"], weights)
+
+
+def arrivals(compiled: Neff) -> tuple[int, int]:
+    """When the input and the first weights are there, in picoseconds."""
+    _, dynamic, clock = clocked(compiled.program, compiled.device)
+    found: dict[str, int] = {}
+    for number, done in zip(dynamic.number.tolist(), clock.done.tolist(), strict=True):
+        each = dynamic.statics[number]
+        if isinstance(each, DmaCopy) and isinstance(each.source, DramTile):
+            tensor = compiled.program.tensors[each.source.tensor]
+            found.setdefault(tensor.kind if tensor.kind == "input" else tensor.dtype, done)
+    return found["input"], found["bfloat16"]
+
+
+def test_inputs_and_first_weights_come_earlier_and_all_is_quicker_and_the_same() -> None:
+    model = network()
+    compiled = compile_model(model, "neuron/inf2")
+    with without("inputs_first", "constants_in_order"):
+        usual = compile_model(model, "neuron/inf2")
+    assert all(now < then for now, then in zip(arrivals(compiled), arrivals(usual), strict=True))
+    now, then = (time_program(each.program, each.device).total_ps for each in (compiled, usual))
+    assert now < 0.97 * then
+    case = Case(model, random_inputs(model))
+    found = run(compiled, case.inputs, "strict")["y"]
+    assert relative_error(found, case.exact["y"]) < case.bounds["y"]
+    assert np.array_equal(found, run(usual, case.inputs)["y"])
+
+
+def place(at: int) -> Tile:
+    return Tile("sbuf", "float32", Affine(), ROWS, Affine(at), ((1, ELEMS),))
+
+
+def copy(tensor: int, at: int) -> DmaCopy:
+    return DmaCopy(place(at), DramTile(tensor, "float32", Affine(), ((ELEMS, ROWS), (1, ELEMS))), WEIGHTS_QUEUE)
+
+
+def emitted(*body: Node) -> Emitted:
+    tensors = (DramTensor("x", "input", (ROWS, ELEMS), "float32"), DramTensor("w", "weight", (ROWS, ELEMS), "float32"))
+    program = Program(tensors, (Origin("a", "Add"),), body)
+    return Emitted(cast(Any, SimpleNamespace()), program, (), {}, ())
+
+
+X, W = copy(0, 0), copy(1, 8192)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        (X, W),  # first as it is
+        (W,),  # no input
+        (copy(1, 1020), X),  # into the same place, by four bytes
+        (Memset(place(0), 0.0), X),
+        (Memset(place(8192), 0.0), DmaCopy(place(4096), place(0), LOAD_QUEUE), X),  # behind what is there already
+    ],
+)
+def test_what_stays_as_it_is(body: tuple[Node, ...]) -> None:
+    given = emitted(*body)
+    assert inputs_first(given) is given
+
+
+def test_what_goes_before() -> None:
+    found = inputs_first(emitted(Memset(place(4096), 0.0), W, X, copy(0, 8192), copy(0, 16384)))
+    first, second, *rest = found.program.body
+    assert first == X.replace(ring=LOAD_QUEUE)
+    assert second == copy(0, 16384).replace(ring=LOAD_QUEUE)
+    assert rest == [Memset(place(4096), 0.0), W, copy(0, 8192)]
+
+
+def test_constants_that_wait_for_nothing_come_among_the_weights() -> None:
+    table = W.replace(ring=LOAD_QUEUE)
+    given = emitted(X.replace(ring=LOAD_QUEUE), table, W, copy(1, 16384).replace(ring=LOAD_QUEUE))
+    waiting = given.program.body[3].replace(waits=(Wait("pe", Affine(1), 1),))
+    found = constants_in_order(given, given.program.with_body((*given.program.body[:3], waiting)))
+    assert found.program.body == (given.program.body[0], W, W, given.program.body[3])
+
+
+def test_programs_without_such_constants_stay() -> None:
+    given = emitted(X, W)
+    assert constants_in_order(given, given.program) is given

@@ -1,0 +1,73 @@
+"""inputs_first, constants_in_order: what the first layers wait for comes first.
+
+What waits for nothing is ready at once, and of all that is, the queue with the lower number goes first. So tables that
+the last layer needs would come before the input, and before the weights of the first layer.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import takewhile
+
+from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, WEIGHTS_QUEUE
+from tvm_neuron.codegen.emit_stage import Emitted
+from tvm_neuron.isa import DmaCopy, DramTile, Memset, Tile
+from tvm_neuron.program import Node, Program
+
+
+def inputs_first(emitted: Emitted) -> Emitted:
+    """The same with inputs before all that comes with them; as it was, if there are none or they do."""
+    program = emitted.program
+    inputs = list(_inputs(program))
+    if list(program.body[: len(inputs)]) == inputs:
+        return emitted
+    first = tuple(node.replace(ring=LOAD_QUEUE) for node in inputs)
+    rest = (node for node in program.body if not any(node is each for each in inputs))
+    return replace(emitted, program=program.with_body((*first, *rest)))
+
+
+def constants_in_order(emitted: Emitted, synchronised: Program) -> Emitted:
+    """The same with constants among the weights, layer by layer, if they wait for nothing; as it was without such.
+
+    `synchronised` is its program with waits.
+    """
+    program = emitted.program
+    pairs = zip(program.body, synchronised.body, strict=True)
+    body = tuple(_among_weights(node, waiting, program) for node, waiting in pairs)
+    return emitted if body == program.body else replace(emitted, program=program.with_body(body))
+
+
+def _among_weights(node: Node, waiting: Node, program: Program) -> Node:
+    """A transfer of a constant by the queue that goes first, if it waits for nothing, as one of weights."""
+    if not isinstance(node, DmaCopy) or not isinstance(waiting, DmaCopy) or waiting.waits:
+        return node
+    is_constant = isinstance(node.source, DramTile) and program.tensors[node.source.tensor].kind == "weight"
+    return node.replace(ring=WEIGHTS_QUEUE) if is_constant and node.ring == LOAD_QUEUE else node
+
+
+def _inputs(program: Program) -> Iterator[DmaCopy]:
+    """Transfers of inputs, before which there are others alone, and none into the same place."""
+    written: list[Tile] = []
+    for node in takewhile(_begins, program.body):
+        target = node.result if isinstance(node, Memset) else node.target if isinstance(node, DmaCopy) else None
+        if isinstance(node, DmaCopy) and isinstance(target, Tile) and isinstance(node.source, DramTile):
+            is_input = program.tensors[node.source.tensor].kind == "input"
+            if is_input and not any(_meet(target, other) for other in written):
+                yield node
+        if isinstance(target, Tile):
+            written.append(target)
+
+
+def _begins(node: Node) -> bool:
+    """Whether what comes after it may still be the first thing that is done: it reads nothing that others write."""
+    return isinstance(node, Memset) or (isinstance(node, DmaCopy) and isinstance(node.source, DramTile))
+
+
+def _meet(one: Tile, other: Tile) -> bool:
+    """Whether some byte may be in both, in whichever partition."""
+    (low, high), (begin, end) = (_bytes(tile) for tile in (one, other))
+    return one.space == other.space and low < end and begin < high
+
+
+def _bytes(tile: Tile) -> tuple[int, int]:
+    low, high = tile.offset.span(())
+    return low, high + tile.extent_bytes
