@@ -8,7 +8,16 @@ from numpy.typing import NDArray
 
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
-from tvm_neuron.schedule.kernel import ACCUMULATOR, Contraction, Kernel, Operand, Product, Reduction, Transposition
+from tvm_neuron.schedule.kernel import (
+    ACCUMULATOR,
+    Contraction,
+    Kernel,
+    Operand,
+    Product,
+    Reduction,
+    Statistics,
+    Transposition,
+)
 from tvm_neuron.schedule.tensor import Tensor
 
 Array = NDArray[Any]
@@ -125,7 +134,11 @@ def _run_kernel(
     elif isinstance(root, Reduction):
         inside = _grid([*outer, *root.axes])
         found = np.broadcast_to(_value(root.load, inside, values), [a.extent for a in (*outer, *root.axes)])
-        values[ACCUMULATOR] = _COMBINES[root.combine](found, axis=tuple(range(len(outer), found.ndim)))
+        inner = tuple(range(len(outer), found.ndim))
+        if isinstance(root, Statistics):
+            values[ACCUMULATOR] = np.stack([found.mean(inner)[..., 0], found.var(inner)[..., 0]], -1)
+        else:
+            values[ACCUMULATOR] = _COMBINES[root.combine](found, axis=inner)
     result = np.broadcast_to(_value(kernel.expr, at, values), [axis.extent for axis in outer])
     place = [_value(part.expr(), at, values) for part in kernel.out_maps]
     _store(kernel.out, place, result, values, written)

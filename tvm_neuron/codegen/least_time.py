@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Apply, Expr, axes_of, loads
-from tvm_neuron.schedule.kernel import ACCUMULATOR, ROOT, Kernel, Reduction
+from tvm_neuron.schedule.kernel import ACCUMULATOR, ROOT, Kernel, Reduction, Statistics
 from tvm_neuron.schedule.tensor import Tensor
 
 _PS_PER_SECOND = 10**12
@@ -96,7 +96,7 @@ class _Work:
         read = self.made[kernel] * prod(axis.extent for axis in root.axes)
         cycles = max(min(read, root.load.tensor.elems) / _SUMMED, self.made[kernel]) / device.partitions
         by_pool = [0.0, 0.0, cycles / device.pool_clock_hz, cycles * device.partitions / self.lanes_hz]
-        if root.combine != "add":
+        if root.combine != "add" and not isinstance(root, Statistics):
             return by_pool, by_pool
         both = device.pe_rows * (1 + device.pe_columns / min(device.matmul_min_cycles, device.pe_columns))
         return by_pool, [min(read, root.load.tensor.elems) / both / device.pe_clock_hz, 0.0, 0.0, 0.0]

@@ -10,6 +10,7 @@ from tvm_neuron.codegen.kernels.fuse import fuse
 from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operands
 from tvm_neuron.codegen.kernels.pack import pack_depth
 from tvm_neuron.codegen.kernels.pack_columns import pack_columns
+from tvm_neuron.codegen.kernels.row_statistics import row_statistics
 from tvm_neuron.codegen.kernels.simplified import simplified
 from tvm_neuron.codegen.kernels.split_depth import split_depth
 from tvm_neuron.codegen.kernels.split_outputs import split_outputs
@@ -273,6 +274,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("choose_routes", "of the moves that are left", _graph(choose_routes, "partition_of", "rules", "context")),
     Step("apply_rules", "blocks become kernels", _apply_rules, True),
     Step("fuse", "results leave PSUM once", _kernels(fuse), True),
+    Step("row_statistics", "while sums are alone", _kernels(row_statistics, "partition_of", "precisions", "device")),
     Step("simplified", "arithmetic, of all that was joined", _simplified, True),
     Step("move_tables", "what does not fit beside a kernel", _kernels(move_tables, "partition_of"), True),
     Step("choose_operands", "in the precision asked for", _kernels(choose_operands, "precisions", "device"), True),

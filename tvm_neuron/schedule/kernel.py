@@ -107,6 +107,11 @@ class Reduction:
 
 
 @dataclass(frozen=True, eq=False)
+class Statistics(Reduction):
+    """root[p, *free, which] = the mean over the axes of load, then the variance around it; `which` is the last axis."""
+
+
+@dataclass(frozen=True, eq=False)
 class Gather:
     """root[channel, *free] = data[*maps], but positions[...] along `dims`; data in DRAM, positions along `channel`."""
 

@@ -12,6 +12,7 @@ from tvm_neuron.codegen.emit.builder import Loops, Scratch
 from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
 from tvm_neuron.codegen.emit.nests import nests
 from tvm_neuron.codegen.emit.squeeze import Squeeze
+from tvm_neuron.codegen.emit.statistics import emit_statistics, parts_of, statistics_bytes
 from tvm_neuron.codegen.emit.taken import innermost, most_bytes_taken
 from tvm_neuron.codegen.emit.tile_end import TileEnd
 from tvm_neuron.codegen.emit.totals import Totalling, total_of
@@ -21,7 +22,7 @@ from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.isa.tile import MAX_FREE_DIMS
 from tvm_neuron.schedule.expr import Axis, Num, axes_of
 from tvm_neuron.schedule.graph import linear_indices
-from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction, is_read_backward
+from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction, Statistics, is_read_backward
 from tvm_neuron.schedule.partitions import turns
 from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, contiguous, runs, segments, tile_sizes
 
@@ -43,7 +44,9 @@ def reduced_bytes(kernels: Iterable[Kernel]) -> int:
 
 def _keeps_reduced(kernel: Kernel) -> bool:
     """Whether it reduces to something else than its output: to values for its arithmetic, or to parts of one value."""
-    return isinstance(kernel.root, Reduction) and (kernel.expr is not ROOT or not kernel.free)
+    root = kernel.root
+    is_in_parts = isinstance(root, Statistics) or kernel.expr is not ROOT or not kernel.free
+    return isinstance(root, Reduction) and is_in_parts
 
 
 def scratch_limit(device: Device) -> int:
@@ -125,6 +128,8 @@ def _sizes(kernel: Kernel, root: Reduction | None, region: Region, device: Devic
     So do axes along which an operand changes that is the same along the innermost one: in each of their steps it is one
     value for each partition, which engines take on the way.
     """
+    if isinstance(root, Statistics):
+        return dict.fromkeys(kernel.free[:-1], 1) | {kernel.free[-1]: kernel.free[-1].extent}
     dims = MAX_FREE_DIMS - (len(root.axes) if root else 0)
     sizes = tile_sizes(kernel.free, region, elems)
     for place, axis in enumerate(kernel.free):
@@ -147,6 +152,12 @@ def _emit_reduction(
     maps = linear_indices(root.load.indices) or ()
     source = storage.tile(maps, kernel.channel, (*kernel.free, *root.axes), inside)
     free = len(kernel.free)
+    if isinstance(root, Statistics):
+        row = replace(source, dims=source.dims[free:])
+        parts = parts_of(Squeeze([row])(row), emitter.device)
+        slot = Scratch(emitter.builder.reduced, aligned(statistics_bytes(parts)), loops)
+        emit_statistics(emitter.builder, Squeeze([end.out])(end.out), parts, slot)
+        return
     shape_of = Squeeze([replace(source, dims=source.dims[:free]), *end.patterns])
     source = replace(source, dims=shape_of.dims(source.dims[:free]) + source.dims[free:])
     axes, counts = len(root.axes), [spans[axis].size for axis in kernel.free]

@@ -24,6 +24,7 @@ from tvm_neuron.schedule.kernel import (
     Operand,
     Product,
     Reduction,
+    Statistics,
     Transposition,
 )
 from tvm_neuron.schedule.tensor import Tensor
@@ -164,6 +165,8 @@ def _sum_limits(kernels: list[Kernel]) -> dict[Tensor, float]:
             limit = (limit / (2 * root.depth.extent * prod(axis.extent for axis in root.steps))) ** 0.5
         elif isinstance(root, Reduction) and root.combine == "add":
             limit /= 2 * prod(axis.extent for axis in root.axes)
+        elif isinstance(root, Statistics):
+            limit = (limit / (8 * prod(axis.extent for axis in root.axes))) ** 0.5
         for tensor in (root.load.tensor,) if isinstance(root, Reduction) else kernel.multiplied():
             found[tensor] = min(found.get(tensor, _FLOAT32_MAX), limit)
     return found

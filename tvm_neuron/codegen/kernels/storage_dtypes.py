@@ -4,7 +4,7 @@ from tvm_neuron.codegen.integers import is_integer
 from tvm_neuron.codegen.kernels.compared import compared_tensors
 from tvm_neuron.codegen.precision import DEFAULT, Precisions
 from tvm_neuron.isa.dtypes import device_dtype
-from tvm_neuron.schedule.kernel import Contraction, Kernel, Product
+from tvm_neuron.schedule.kernel import Contraction, Kernel, Product, Statistics
 from tvm_neuron.schedule.tensor import Tensor, is_rounded
 
 SMALL_ELEMS = 1 << 16
@@ -13,10 +13,10 @@ SMALL_ELEMS = 1 << 16
 def choose_dtypes(kernels: list[Kernel], precisions: Precisions = DEFAULT) -> dict[Tensor, str]:
     """The PE array's dtype for what it reads, else what the precision of the operator that writes a tensor says.
 
-    Small tensors that the PE array does not read stay float32: a softmax's logits, maxima and sums are such, rounding
-    them costs accuracy, keeping them costs nothing. So does what is compared with another tensor: a maximum that is
-    rounded is none of the elements. Inputs and outputs keep the model's dtype, as do integers and booleans that it does
-    not read, and what the model itself rounds.
+    Small tensors that the PE array does not read stay float32: a softmax's logits, maxima and sums are such, and the
+    statistics of a norm; rounding them costs accuracy, keeping them costs nothing. So does what is compared with
+    another tensor: a maximum that is rounded is none of the elements. Inputs and outputs keep the model's dtype, as do
+    integers and booleans that it does not read, and what the model itself rounds.
     """
     multiplied = {
         tensor: k.root.dtype
@@ -24,7 +24,7 @@ def choose_dtypes(kernels: list[Kernel], precisions: Precisions = DEFAULT) -> di
         if isinstance(k.root, Contraction | Product)
         for tensor in k.multiplied()
     }
-    kept = compared_tensors(kernels) | {kernel.out for kernel in kernels if kernel.out.elems <= SMALL_ELEMS}
+    kept = compared_tensors(kernels) | {kernel.out for kernel in kernels if _is_short(kernel)}
     writer = {kernel.out: kernel for kernel in kernels}
     rounded = {
         tensor
@@ -44,3 +44,8 @@ def choose_dtypes(kernels: list[Kernel], precisions: Precisions = DEFAULT) -> di
             else:
                 found[tensor] = "float32"
     return found
+
+
+def _is_short(kernel: Kernel) -> bool:
+    """Whether what it writes takes little room: few elements, or the statistics of far more."""
+    return kernel.out.elems <= SMALL_ELEMS or isinstance(kernel.root, Statistics)
