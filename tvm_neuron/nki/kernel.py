@@ -21,10 +21,12 @@ from tvm_neuron.nki.dtypes import dtype_name
 from tvm_neuron.nki.source import raised, wrong
 from tvm_neuron.nki.tile import Tile
 from tvm_neuron.nki.trace import USUAL_CHIP, Trace, begin, end, is_tracing
+from tvm_neuron.nki.unwritten import Unwritten, unwritten
 from tvm_neuron.nki.view import View
 from tvm_neuron.program.verify import verify
 from tvm_neuron.runtime.version import VERSION
 from tvm_neuron.sim import Machine, Timing, time_program
+from tvm_neuron.sim.memory import NAN_BYTE
 
 Array = NDArray[Any]
 
@@ -38,15 +40,24 @@ class Traced:
     assembled: Assembled
     inputs: Mapping[str, Array]
     returned: Any
+    unwritten: Unwritten
 
     def run(self, mode: str = "nest") -> Any:
-        """The values that it returns, as arrays; `mode` as of `Machine`."""
-        machine = Machine(self.assembled.program, self.device, self.assembled.weights)
-        found = machine.run(self.inputs, mode)
-        arrays = tuple(
-            found[self.assembled.names[view.tensor.number]].reshape(view.shape) for view in each_of(self.returned)
-        )
+        """The values that it returns, as arrays; `mode` as of `Machine`.
+
+        Raises:
+            KernelError: what the kernel reads without having written it reaches an output.
+        """
+        arrays = self._values(mode)
+        if self.unwritten.may_show(arrays):
+            self.unwritten.check(arrays, self._values(mode, blank=0))
         return arrays if isinstance(self.returned, tuple | list) else arrays[0] if arrays else None
+
+    def _values(self, mode: str, blank: int = NAN_BYTE) -> tuple[Array, ...]:
+        """What it returns, where memory that holds nothing yet consists of `blank` bytes."""
+        machine = Machine(self.assembled.program, self.device, self.assembled.weights, blank=blank)
+        found, names = machine.run(self.inputs, mode), self.assembled.names
+        return tuple(found[names[view.tensor.number]].reshape(view.shape) for view in each_of(self.returned))
 
     def neff(self) -> Neff:
         """The same as a NEFF."""
@@ -123,9 +134,10 @@ class Kernel:
             end()
         outputs = each_of(returned)
         _check_outputs(trace, outputs)
+        blanks = unwritten(trace, outputs)
         assembled = assemble(trace, {view.tensor.number for view in outputs})
         verify(assembled.program, trace.device)
-        traced = Traced(self.name, trace.device, assembled, inputs, returned)
+        traced = Traced(self.name, trace.device, assembled, inputs, returned, blanks)
         for watcher in _watchers:
             watcher(traced)
         return traced

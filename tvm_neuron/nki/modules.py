@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tvm_neuron.errors import KernelError
-from tvm_neuron.nki import isa, language, later, launch, placing
+from tvm_neuron.nki import composites, cores, isa, language, later, launch, placing
 from tvm_neuron.nki.dialects import DIALECTS, Dialect
 from tvm_neuron.nki.kernel import jit
 from tvm_neuron.nki.source import place
@@ -65,6 +65,7 @@ def _launch(dialect: Dialect) -> dict[str, Any]:
 
 _LANGUAGE = {name: value for name, value in vars(language).items() if not name.startswith("_")}
 _LANGUAGE |= {"bool": language.bool_, "range": language.static_range, "dtype": np.dtype}  # Python's own names there
+_LANGUAGE |= composites.NAMES | {"nc": cores.nc, "spmd_dim": cores.spmd_dim}
 _CONSTANTS = {"sizeinbytes": lambda dtype: np.dtype(dtype).itemsize, "sbuf_min_align": 1}
 
 

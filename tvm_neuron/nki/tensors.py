@@ -33,7 +33,12 @@ class Tensors:
         self, shape: Sequence[int], dtype: str, memory: str, name: str = "", partition_axis: int = 0, kind: str = ""
     ) -> View:
         """A new tensor, which holds nothing yet."""
-        if not shape or any(count < 1 for count in shape):
+        if not shape:
+            raise wrong(
+                "a tile without axes: index by slices (t[0:1, 0:1]); what a tile holds is known on the core only, so "
+                "that nl.where chooses by it, not if"
+            )
+        if any(count < 1 for count in shape):
             raise wrong(f"a tensor of shape {list(shape)}; every axis must be at least 1")
         number = len(self.tensors)
         if memory == "hbm":

@@ -13,7 +13,7 @@ from tvm_neuron.program import Node, Program
 from tvm_neuron.program.residents import check_residents, resident_bytes
 from tvm_neuron.sim.action import Action
 from tvm_neuron.sim.bounds import check_all_bounds
-from tvm_neuron.sim.memory import Memory
+from tvm_neuron.sim.memory import NAN_BYTE, Memory
 from tvm_neuron.sim.plan import plan
 from tvm_neuron.sim.strict import run_strict
 
@@ -23,7 +23,7 @@ MODES = ("nest", "step", "strict")
 
 class Machine:
     """One core with a program and its weights; can run any number of times, each on memory that holds nothing yet but
-    what the prologue put into SBUF when the program was loaded.
+    what the prologue put into SBUF when the program was loaded; what holds nothing consists of `blank` bytes.
 
     Modes: "nest" runs whole loop nests at once, "step" one instruction at a time, "strict" the engines' streams side
     by side in an unfavourable order, DMA as late as it may. A program without races gives the same bits in all three.
@@ -33,12 +33,13 @@ class Machine:
     """
 
     def __init__(
-        self, program: Program, device: Device, weights: Mapping[str, Array], prologue: tuple[Node, ...] = ()
-    ) -> None:
+        self, program: Program, device: Device, weights: Mapping[str, Array], prologue: tuple[Node, ...] = (),
+        blank: int = NAN_BYTE,
+    ) -> None:  # fmt: skip
         check_all_bounds(program, device)
         keep_freed_memory()
         self.program = program
-        self.memory = Memory(device, program.tensors, weights)
+        self.memory = Memory(device, program.tensors, weights, blank)
         self._plans: dict[str, list[Action]] = {}
         if prologue:
             self._load(program.with_body(prologue), device)

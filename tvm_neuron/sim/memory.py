@@ -17,18 +17,21 @@ Array = NDArray[Any]
 # Partitions lie this much further apart than their size: a power of two would put a column of one byte range into one
 # set of the host's cache.
 _PITCH_PAD_BYTES = 64
-_NAN_BYTE = 0xFF  # NaN in bfloat16, float16 and float32
+NAN_BYTE = 0xFF  # NaN in bfloat16, float16 and float32
 
 
 class Memory:
     """Bytes of one core's memories. Weights are bound where they lie, never copied. `resident` are the bytes of each
-    SBUF partition that outlive a run.
+    SBUF partition that outlive a run; what was never written consists of `blank` bytes.
 
     Raises:
         ProgramError: a weight is missing or doesn't have the tensor's dtype and shape; the host's memory is smaller.
     """
 
-    def __init__(self, device: Device, tensors: Sequence[DramTensor], weights: Mapping[str, Array]) -> None:
+    def __init__(
+        self, device: Device, tensors: Sequence[DramTensor], weights: Mapping[str, Array], blank: int = NAN_BYTE
+    ) -> None:
+        self.blank = blank
         self.tensors = tuple(tensors)
         self.resident = range(0)
         self.pitch_bytes = {
@@ -60,14 +63,14 @@ class Memory:
                 self._bytes[index][:] = _flat(tensor, inputs)
 
     def forget(self) -> None:
-        """All but the weights, the inputs and what is resident becomes NaN."""
+        """All but the weights, the inputs and what is resident becomes blank."""
         for place, memory in self._bytes.items():
             if place == "sbuf":
                 rows = memory.reshape(-1, self.pitch_bytes["sbuf"])
-                rows[:, : self.resident.start] = _NAN_BYTE
-                rows[:, self.resident.stop :] = _NAN_BYTE
+                rows[:, : self.resident.start] = self.blank
+                rows[:, self.resident.stop :] = self.blank
             elif isinstance(place, str) or self.tensors[place].kind in ("output", "scratch"):
-                memory.fill(_NAN_BYTE)
+                memory.fill(self.blank)
 
     def keep(self, resident: range) -> None:
         """Has what now lies in these bytes of each SBUF partition outlive all runs."""

@@ -1,0 +1,91 @@
+"""Functions of the language that are several of its calls, and grids over cores, beside NumPy in float64."""
+
+import neuronxcc.nki as nki
+import neuronxcc.nki.language as nl
+import numpy as np
+import pytest
+
+from tvm_neuron.errors import KernelError
+
+RNG = np.random.default_rng(1)
+
+
+@nki.jit
+def on_rows(x, function, width):
+    out = nl.ndarray((x.shape[0], width), dtype=nl.float32, buffer=nl.shared_hbm)
+    nl.store(out, function(nl.load(x)))
+    return out
+
+
+def rows(x):
+    return x.reshape(len(x), -1).astype(np.float64)
+
+
+CASES = {
+    "var": (lambda t: nl.var(t, axis=[1, 2], dtype=nl.float32), 1, lambda x: rows(x).var(1, keepdims=True)),
+    "all": (lambda t: nl.all(t, axis=[1, 2], dtype=nl.float32), 1, lambda x: rows(x).all(1, keepdims=True)),
+    "logical_not": (lambda t: nl.logical_not(t, dtype=nl.float32), 30, lambda x: rows(x) == 0),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_over_two_axes(name: str) -> None:
+    x = RNG.integers(-3, 20, (70, 5, 6)).astype(np.float32)
+    function, width, reference = CASES[name]
+    np.testing.assert_allclose(on_rows(x.reshape(70, 5, 6), flat(function, width), width), reference(x), rtol=1e-5)
+
+
+def flat(function, width):
+    return lambda tile: function(tile).reshape((70, width))
+
+
+def test_softmax() -> None:
+    x = RNG.standard_normal((70, 90)).astype(np.float32) * 20
+    powers = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    found = on_rows(x, lambda tile: nl.softmax(tile, axis=1), 90)
+    np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True), atol=1e-6)
+
+
+@nki.jit
+def normed(x, w):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    weights = nl.load(w.reshape((1, x.shape[1])))
+    nl.store(out, nl.rms_norm(nl.load(x), weights.broadcast_to(x.shape), axis=1, n=x.shape[1], epsilon=1e-5))
+    return out
+
+
+def test_rms_norm() -> None:
+    x, w = (RNG.standard_normal(shape).astype(np.float32) for shape in ((70, 90), (90,)))
+    wide = x.astype(np.float64)
+    wanted = wide / np.sqrt(np.square(wide).mean(1, keepdims=True) + 1e-5) * w
+    np.testing.assert_allclose(normed(x, w), wanted, rtol=1e-4, atol=1e-6)
+
+
+@nki.jit
+def doubled(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    part = nl.ds(nl.program_id(0) * 32, 32)
+    nl.store(out[part], nl.load(x[part]) * 2.0)
+    return out
+
+
+@pytest.mark.parametrize("size", [nl.spmd_dim(2, nl.nc(2)), nl.nc(4), 2 * nl.nc(2)])
+def test_grids_over_cores(size: int) -> None:
+    """As many instances as the product."""
+    x = RNG.standard_normal((128, 40)).astype(np.float32)
+    assert np.array_equal(doubled[size](x), 2 * x)
+
+
+def test_sizes_of_grids() -> None:
+    with pytest.raises(KernelError, match=r"spmd_dim of \[2, 0\]: give whole numbers from 1 on"):
+        nl.spmd_dim(2, 0)
+
+
+def test_no_condition_by_what_a_tile_holds() -> None:
+    @nki.jit
+    def branching(x):
+        tile = nl.load(x)
+        return tile if tile[0, 0] > 0 else x
+
+    with pytest.raises(KernelError, match=r"a tile without axes: index by slices .*test_composites.py:\d+\)"):
+        branching(np.ones((8, 8), np.float32))
