@@ -11,7 +11,7 @@ import tvm
 import tvm_neuron
 import tvm_neuron.jax
 from tests.jax.functions import FUNCTIONS, floats
-from tvm_neuron.errors import InputWarning, ModelError
+from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.xla.operators import CONVERTERS, collectives
 from tvm_neuron.runtime import manifest
 
@@ -90,7 +90,7 @@ def test_every_converter_is_used() -> None:
         module = jax.jit(function).lower(*arguments).compiler_ir("stablehlo")
         module.operation.walk(lambda op: seen.add(op.name) or jax._src.lib.mlir.ir.WalkResult.ADVANCE)
     written = {word for text in TEXT.split() for word in [text.rstrip("(").strip('"')] if "hlo." in word}
-    elsewhere = {"stablehlo.rng", *collectives.CONVERTERS}  # of `test_random_numbers`, `test_several_devices.py`
+    elsewhere = {"stablehlo.rng", *collectives.CONVERTERS}  # of the random numbers' tests, `test_several_devices.py`
     assert CONVERTERS.keys() - seen - written == {"chlo.constant"} | elsewhere  # which no program writes
 
 
@@ -104,24 +104,56 @@ def test_what_jax_writes_elsewhere(flag: bool, tmp_path: Path) -> None:
     check(run(library, (x, y, np.array(flag))), wanted, FLOAT32)
 
 
-def test_random_numbers() -> None:
+def farthest(values: np.ndarray, low: float, high: float) -> float:
+    """Kolmogorov and Smirnov's distance from the uniform distribution, times the root of the number of values."""
+    places, steps = np.sort(values.ravel()), np.arange(1, values.size + 1) / values.size
+    wanted = (places - low) / (high - low)
+    gaps = np.abs([steps - wanted, steps - 1 / values.size - wanted])
+    return float(np.sqrt(values.size) * gaps.max())
+
+
+def test_random_numbers_are_drawn_in_each_run() -> None:
     def drawn(x: jax.Array) -> tuple[jax.Array, ...]:
         return tuple(jax.lax.rng_uniform(*ends, (64, 64)) for ends in ((x, x + 3), (0.0, 1.0), (-2, 3)))
 
-    with pytest.warns(InputWarning, match=r"\(stablehlo.rng\) draws random numbers: they are drawn when"):
-        library = tvm_neuron.jax.compile(drawn, np.float32(-1), target="neuron/inf2", options=EXACT)
-    wide, unit, integers = run(library, (np.float32(-1),))
-    for found, low, high in ((wide, -1, 2), (unit, 0, 1)):
-        assert found.min() >= low
-        assert found.max() < high + 1e-6  # rounded to float32
-        # of 4096 uniform numbers, mean and variance are off by four deviations of theirs at most
-        assert abs(found.mean() - (low + high) / 2) < 4 * (high - low) / np.sqrt(12 * found.size)
-        assert abs(found.var() - (high - low) ** 2 / 12) < 4 * (high - low) ** 2 / np.sqrt(180 * found.size)
-    assert abs(np.corrcoef(wide.ravel(), unit.ravel())[0, 1]) < 4 / np.sqrt(unit.size)  # not the same ones again
-    assert integers.dtype == np.int32
-    values, counts = np.unique(integers, return_counts=True)
-    assert [*values] == [-2, -1, 0, 1, 2]
-    assert np.abs(counts - unit.size / 5).max() < 4 * np.sqrt(unit.size * 0.2 * 0.8)
+    library = tvm_neuron.jax.compile(drawn, np.float32(-1), target="neuron/inf2", options=EXACT)
+    tvm_neuron.runtime.seed(5)
+    runs = [run(library, (np.float32(-1),)) for _ in range(2)]
+    for wide, unit, integers in runs:
+        for found, low, high in ((wide, -1, 2), (unit, 0, 1)):
+            assert found.min() >= low
+            assert found.max() < high + 1e-6  # rounded to float32
+            assert farthest(found, low, high) < 2.2  # one of 8,000 such draws is as far
+        assert abs(np.corrcoef(wide.ravel(), unit.ravel())[0, 1]) < 4 / np.sqrt(unit.size)  # not the same ones again
+        assert integers.dtype == np.int32
+        values, counts = np.unique(integers, return_counts=True)
+        assert [*values] == [-2, -1, 0, 1, 2]
+        assert np.abs(counts - unit.size / 5).max() < 4 * np.sqrt(unit.size * 0.2 * 0.8)
+    assert (runs[0][1] != runs[1][1]).mean() > 0.99  # another run has others
+    assert abs(np.corrcoef(runs[0][1].ravel(), runs[1][1].ravel())[0, 1]) < 4 / 64
+    tvm_neuron.runtime.seed(5)
+    for found, wanted in zip(run(library, (np.float32(-1),)), runs[0], strict=True):
+        np.testing.assert_array_equal(found, wanted)  # and the same seed the same
+    rows = manifest(library.module)["placement"]
+    assert {row["reason"] for row in rows if row["op"] == "uniform"} == {"its numbers are drawn anew in each run"}
+
+
+def test_random_numbers_of_each_round() -> None:
+    """Of loops that are written out, and of those that run as loops."""
+
+    def walked(x: jax.Array, n: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def step(_: Any, x: jax.Array) -> jax.Array:
+            return x * 2 + (jax.lax.rng_uniform(0.0, 1.0, (8,)) > 0.5)
+
+        return jax.lax.fori_loop(0, 20, step, x), jax.lax.fori_loop(0, n, step, x)
+
+    library = tvm_neuron.jax.compile(walked, np.zeros(8, np.float32), np.int32(20), target="neuron/inf2", options=EXACT)
+    tvm_neuron.runtime.seed(6)
+    for found in run(library, (np.zeros(8, np.float32), np.int32(20))):  # twenty bits in each of eight numbers
+        assert found.max() < 2**20
+        bits = (found.astype(int)[:, None] >> np.arange(20)) & 1
+        assert abs(bits.mean() - 0.5) < 4 * 0.5 / np.sqrt(160)
+        assert len({*found.tolist()}) == 8
 
 
 def test_collectives_outside_of_shards_are_refused(tmp_path: Path) -> None:

@@ -258,3 +258,5 @@ def test_what_is_refused_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(ModelError, match="it is for 2 devices, and another part of the program for 4"):
         tvm_neuron.jax.compile(lambda x: several(jnp.sin, 4)(x) + several(jnp.cos, 2)(x), floats(8, 2))
+    with pytest.raises(ModelError, match="a program for 4 devices draws random numbers"):
+        tvm_neuron.jax.compile(several(lambda x: x + jax.lax.rng_uniform(0.0, 1.0, (2, 2)), 4), floats(8, 2))

@@ -30,7 +30,7 @@ class Graph:
         names = [self._tensor() for _ in range(results)]
         given = {name: value for name, value in attributes.items() if value is not None}
         self.nodes.append(helper.make_node(op, inputs, names, name=self._name(op), **given))
-        if all(name in self._known for name in inputs if name):
+        if "domain" not in given and all(name in self._known for name in inputs if name):
             self._known.update(names)
         return names[0] if results == 1 else names
 

@@ -8,6 +8,7 @@ import tvm
 from tvm import relax
 
 from tvm_neuron.frontend.by_hand import kernel_name
+from tvm_neuron.frontend.drawing import is_draw
 from tvm_neuron.frontend.loops import is_loop, operators_in, reason_of
 from tvm_neuron.frontend.origin import Origin, bindings_of, op_name, origin_of
 from tvm_neuron.partition.constraints import (
@@ -126,6 +127,8 @@ def _decide(call: relax.Call, var: relax.Var, plan: Plan, can_schedule: CanSched
     origin, op = origin_of(call) or Origin(var.name, op_name(call)), op_name(call)
     if kernel_name(call):
         return Decision(origin, op, Where.NEURONCORE)
+    if is_draw(call):
+        return Decision(origin, op, Where.CPU, "its numbers are drawn anew in each run")
     if is_loop(call):
         return Decision(origin, op, Where.CPU, reason_of(call))
     if all(plan.is_constant(arg) for arg in call.args):

@@ -7,6 +7,7 @@ import tvm_ffi
 
 from tvm_neuron.runtime.contents import manifest, neffs
 from tvm_neuron.runtime.crossing import register_errors
+from tvm_neuron.runtime.drawing import drawn, seed
 from tvm_neuron.runtime.executor import Executor, executors
 from tvm_neuron.runtime.host import has_level, use_all_cores
 from tvm_neuron.runtime.kernels import products
@@ -26,6 +27,7 @@ __all__ = [
     "neffs",
     "parts",
     "report",
+    "seed",
 ]
 
 use_all_cores()
@@ -35,6 +37,7 @@ _FUNCTIONS = {
     "load": load,
     "factory": executors,
     "has_level": has_level,
+    "drawn": drawn,
     "checked_divisors": checked_divisors,
     "checked_range": checked_range,
     "checked_regions": checked_regions,

@@ -4,6 +4,7 @@ import tvm
 from tvm import relax
 
 from tvm_neuron.codegen.cpu.casts import CASTS
+from tvm_neuron.codegen.cpu.drawing import draw_at_run_time
 from tvm_neuron.codegen.cpu.empty_constants import allocate_empty_constants
 from tvm_neuron.codegen.cpu.extremes import EXTREMES
 from tvm_neuron.codegen.cpu.lone_kernels import called
@@ -30,6 +31,7 @@ def lower(mod: tvm.IRModule, prefix: str = "") -> tvm.IRModule:
     """
     passes = [
         loops_as_functions,
+        draw_at_run_time,
         check_positions,
         relax.backend.DispatchSampling(),
         relax.backend.DispatchSortScan(),

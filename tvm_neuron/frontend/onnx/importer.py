@@ -18,6 +18,7 @@ from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.blocks import ended_on_error
 from tvm_neuron.frontend.by_hand import KERNEL_DOMAIN, KERNELS, call_by_hand
+from tvm_neuron.frontend.drawing import DRAW_DOMAIN, call_draw
 from tvm_neuron.frontend.loops import call_loop
 from tvm_neuron.frontend.match_cast import unnest_match_casts
 from tvm_neuron.frontend.normalize import bind_params
@@ -226,6 +227,8 @@ class Importer:
         op = node.op_type
         if node.domain == KERNEL_DOMAIN and (op in KERNELS or (node.domain, op) not in self._functions):
             return self._by_hand(node, operands)
+        if node.domain == DRAW_DOMAIN:
+            return [self._drawn(node)]
         if op == "Constant":
             return [constant_value(node)]
         if op in ("Shape", "Size") and shape_of(operands[0]) is not None:
@@ -251,6 +254,13 @@ class Importer:
             results = evaluate(node, arrays, opset)
             return None if results is None else [Known(result) for result in results]
         return None
+
+    def _drawn(self, node: onnx.NodeProto) -> Value:
+        """Random numbers of each run, other ones for each node and each round of a loop that is written out."""
+        self._made += 1
+        attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+        dtype = "float64" if attributes["is_double"] else "float32"
+        return self._state.bb.emit(call_draw(node.op_type, tuple(attributes.get("shape", ())), dtype, self._made))
 
     def _by_hand(self, node: onnx.NodeProto, operands: list[Value]) -> list[Value]:
         """The results of a kernel written by hand; a function of the model with its name is what it stands for."""

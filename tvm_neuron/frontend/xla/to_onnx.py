@@ -7,6 +7,7 @@ import onnx
 from onnx import helper
 
 from tvm_neuron.errors import ModelError
+from tvm_neuron.frontend.drawing import DRAW_DOMAIN
 from tvm_neuron.frontend.graph import Graph, model_of, tensor_type
 from tvm_neuron.frontend.xla.operators import CONVERTERS
 from tvm_neuron.frontend.xla.parts import Parts, split
@@ -45,6 +46,11 @@ def to_onnx(module: Any) -> onnx.ModelProto | Parts:
             for number, value in enumerate(results)
         ]
         if cores.count:
+            if any(node.domain == DRAW_DOMAIN for node in graph.nodes):
+                raise ModelError(
+                    f"a program for {cores.count} devices draws random numbers (stablehlo.rng), of which nobody knows "
+                    "whether they are one device's or all devices': give them as an input"
+                )
             return split(graph, cores, inputs, [scope.full(value) for value in results], outputs)
         for number, (value, info) in enumerate(zip(results, outputs, strict=True)):
             graph.nodes.append(helper.make_node("Identity", [scope.full(value)], [info.name], name=f"output{number}"))
