@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tvm_neuron.schedule.evaluate import evaluate
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, axes_of
+from tvm_neuron.schedule.few_filled import few_filled
 from tvm_neuron.schedule.linear import Linear
 
 Array = NDArray[Any]
@@ -72,7 +73,7 @@ def _scatter(
     m = np.broadcast_to(evaluate(rows.expr(), outer), extents).ravel() - rows.span[0]
     flat = values.reshape(k.size, *(axis.extent for axis in steps))
     used = (k >= 0) & (k < shape[0])  # padding is read through: what lies outside is zero
-    dense = np.zeros((*shape, *flat.shape[1:]), np.float32)
+    dense = few_filled((*shape, *flat.shape[1:]), np.float32)
     np.add.at(dense, (k[used], m[used]), flat[used])
     return np.moveaxis(dense, 1, -1)
 

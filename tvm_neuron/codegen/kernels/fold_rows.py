@@ -14,6 +14,7 @@ from tvm_neuron.codegen.kernels.row_axes import COLUMNS, ROWS
 from tvm_neuron.codegen.kernels.row_folds import possible_folds
 from tvm_neuron.codegen.overlap.work import load_ps, work_of
 from tvm_neuron.hw import Device
+from tvm_neuron.schedule.few_filled import where_filled
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
@@ -94,7 +95,7 @@ def _without_values(kernel: Kernel) -> Kernel:
     root = kernel.root
     if not isinstance(root, Contraction):
         return kernel
-    there = root.weights != 0 if root.has_zeros else np.broadcast_to(np.True_, root.weights.shape)
+    there = where_filled(root.weights) if root.has_zeros else np.broadcast_to(np.True_, root.weights.shape)
     return replace(kernel, root=replace(root, weights=there))
 
 
