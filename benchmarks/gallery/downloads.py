@@ -53,8 +53,10 @@ def keep_random_weights() -> None:
                 torch.nn.init.kaiming_normal_(part.weight)
             if name.endswith("bn3"):  # sixteen such are added up
                 torch.nn.init.constant_(part.weight, 0.2)
-            if name.endswith(("cls_score", "bbox_pred")):  # as made, a detector sees all classes alike, and nothing
+            if name.endswith("cls_score"):  # as made, a detector sees all classes alike, which is nothing
                 torch.nn.init.normal_(part.weight, std=0.05)
+            if name.endswith("bbox_pred"):  # as made, boxes lie outside of images with numbers up to 255
+                torch.nn.init.normal_(part.weight, std=5e-5)
         return None
 
     torch.nn.Module.load_state_dict = kept

@@ -163,3 +163,18 @@ def test_nothing_half_written(tmp_path: Path) -> None:
     with pytest.raises(NeuronError, match="disk full"):
         lib.export_library(tmp_path / "a.so", fcompile=fail)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_tensors_of_nested_tuples_are_outputs_one_after_another() -> None:
+    x = relay.var("x", shape=(6,))
+    parts = relay.split(x, 3)
+    nested = relay.Tuple([x, relay.Tuple([parts.astuple(), relay.Tuple([x + x])])])
+    library = relay.build(tvm.IRModule.from_expr(relay.Function([x], nested)), target="neuron")
+    module = graph_executor.GraphModule(library["default"](tvm.cpu()))
+    value = np.arange(6, dtype=np.float32)
+    module.run(x=value)
+    found = [module.get_output(index).numpy() for index in range(module.get_num_outputs())]
+    expected = [value, value[:2], value[2:4], value[4:], 2 * value]
+    assert len(found) == 5
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -35,6 +35,11 @@ def _var(name: str, value: np.ndarray) -> Any:
     return relay.var(name, shape=value.shape, dtype=str(value.dtype))
 
 
+def test_operators_and_passes_are_in_the_package_too() -> None:
+    assert relay.qnn.requantize is qnn.requantize
+    assert relay.qnn.transform.CanonicalizeOps().info.name == "CanonicalizeOps"
+
+
 def test_quantize_and_back() -> None:
     x = np.float32([[-40, -0.5, -0.25, 0.24], [0.25, 0.5, 3, 40]])  # halves, and what saturates
     found = _run(qnn.quantize(_var("x", x), _scale(0.5), _zero(3)), x)

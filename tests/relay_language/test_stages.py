@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from tvm_neuron import relay
 from tvm_neuron.build import BuildOptions, build_options
 from tvm_neuron.errors import InputError, ModelError
+from tvm_neuron.frontend import from_onnx
 from tvm_neuron.frontend.onnx.stages import Stages
 
 RNG = np.random.default_rng(25)
@@ -215,3 +216,29 @@ def test_inputs_and_outputs_of_the_executor() -> None:
     np.testing.assert_array_equal(executor.get_input("all_boxes").numpy(), given["all_boxes"])
     with pytest.raises(InputError, match=r"'all_scores' has shape \(6,\); the model takes \(7,\)"):
         executor.set_input("all_scores", np.zeros(6, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype"),
+    [
+        *((f"Reduce{kind}", np.float32) for kind in ("Sum", "Mean", "Max", "L1", "L2", "LogSumExp", "SumSquare")),
+        ("ReduceL2", np.int32), ("ReduceMean", np.int32), ("ReduceMax", np.bool_), ("ReduceMin", np.bool_),
+    ],
+)  # fmt: skip
+def test_axes_that_are_computed(op: str, dtype: Any) -> None:
+    """They were taken for left out by some reductions, which then went over all axes."""
+    onnx_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    nodes = [
+        helper.make_node("ReduceMax", ["v"], ["largest"], keepdims=0),
+        helper.make_node("Cast", ["largest"], ["axis"], to=TensorProto.INT64),
+        helper.make_node("Reshape", ["axis", "list"], ["axes"]),
+        helper.make_node("Cast", ["x"], ["data"], to=onnx_type),
+        helper.make_node(op, ["data", "axes"], ["found"], name="look"),
+        helper.make_node("Cast", ["found"], ["y"], to=1),
+    ]
+    model = model_of(nodes, {"x": (3, 4), "v": (2, 2)}, "y", {"list": np.array([1])})
+    model.opset_import[0].version = 20
+    with pytest.raises(ModelError, match=r"'look' .* axes"):
+        from_onnx(model)
+    x = RNG.integers(0, 2, (3, 4)).astype(np.float32)
+    check(model, [{"x": x, "v": np.full((2, 2), axis, np.float32)} for axis in (0.5, 1.0)])

@@ -71,6 +71,8 @@ Expr = RelayExpr
 globals().update(op.namespace())
 build_module.create_executor = create_executor  # type: ignore[attr-defined]  # which is made of `build`
 
+vars(qnn)["transform"] = transform
+
 compatibility.install()
 modules.install()
 pass_config.install()
@@ -80,6 +82,7 @@ elsewhere.install(
         "relay.op.contrib": _op_contrib, "relay.transform": transform, "relay.analysis": analysis,
         "relay.frontend": frontend, "relay.testing": testing,
         "relay.expr": expr, "relay.expr_functor": expr_functor, "relay.ty": ty,
-        "relay.vm": vm, "relay.qnn.op": qnn.op, "relay.backend": backend, "relay.build_module": build_module,
+        "relay.vm": vm, "relay.qnn": qnn, "relay.qnn.op": qnn.op, "relay.backend": backend,
+        "relay.build_module": build_module,
     }
 )  # fmt: skip

@@ -75,7 +75,7 @@ def build(
     if is_relay(ir_mod):
         names = {str(param.name_hint) for param in main_of(ir_mod).params}
         given = {name: value for name, value in (params or {}).items() if name in names}  # the others are bound already
-        ir_mod = to_relax(ir_mod, {name: value.numpy() for name, value in _weights(given).items()})
+        ir_mod = to_relax(ir_mod, {name: value.numpy() for name, value in _weights(given).items()}, is_flat=True)
     wanted = _in_regions(wanted, ir_mod)
     executable = compiler.build(ir_mod, _weights(given), wanted)
     root = make_module({FACTORY_ENTRY: mod_name.encode(), BOUND_ENTRY: encoded(_bound(ir_mod, params))})

@@ -34,6 +34,7 @@ _PARTS = {
     "tvm.relay.op.op": "op", "tvm.relay.op.tensor": "op", "tvm.relay.op.transform": "op",
     "tvm.relay.nn": "nn", "tvm.relay.image": "image", "tvm.relay.vision": "vision",
     "tvm.relay.annotation": "annotation", "tvm.relay.qnn": "qnn", "tvm.relay.qnn.op": "qnn.op",
+    "tvm.relay.qnn.transform": "transform",
     "tvm.relay.ty": "ty", "tvm.relay.function": "expr",
     "tvm.relay.analysis.analysis": "analysis", "tvm.relay.transform.transform": "transform",
     "tvm.relay.frontend.onnx": "frontend", "tvm.relay.frontend.pytorch": "frontend",

@@ -158,11 +158,15 @@ PLACES: Mapping[str, Mapping[str, str]] = {
 _TOP = ("relay", "relay.expr", "relay.expr_functor", "relay.ty", "relay.vm")
 """What stands in them, stands in `relay`, too, and so do operators."""
 
+_OF_QUANTISED = "relay.qnn.op"
+"""What stands in it, stands in `relay.qnn`, too."""
+
 OUT: Mapping[str, str] = {
     "autotvm": "schedules are searched for by the compiler: `neuron-cc compile -O3`, or tvmc tune",
     "auto_scheduler": "schedules are searched for by the compiler: `neuron-cc compile -O3`, or tvmc tune",
     "micro": "there is no code for microcontrollers; relay.build makes a library for TVM's runtime",
     "parser": _TEXT,
+    "runtime.profiler_vm": "tvm.contrib.debugger.debug_executor has each operator's result and time",
     "relay.backend.contrib.uma": "describe a chip in a JSON file, or write a schedule rule (CONTRIBUTING.md)",
 }
 """Packages of TVM 0.18 that stay out, and where their work is done."""
@@ -172,7 +176,7 @@ TE_SCHEDULES = "schedules of te are gone with TVM 0.18; here kernels are schedul
 
 def instead_of(place: str, name: str) -> str | None:
     """What to use instead of a name, None if nothing is known of it."""
-    places = ("relay", "relay.op") if place in _TOP else (place,)
+    places = ("relay", "relay.op") if place in _TOP else (_OF_QUANTISED if place == "relay.qnn" else place,)
     found = (hint for each in places for hint, names in PLACES.get(each, {}).items() if name in names.split())
     return next(found, _PRIVATE if name.startswith("_") and not name.startswith("__") else None)
 

@@ -35,10 +35,11 @@ OUTSIDE_ATTR = "neuron.outside"
 """Attribute of `main`: the names of the operators in no region for the core, of a module that has such regions."""
 
 
-def to_relax(mod: tvm.IRModule, known: Mapping[str, Any] | None = None) -> tvm.IRModule:
+def to_relax(mod: tvm.IRModule, known: Mapping[str, Any] | None = None, is_flat: bool = False) -> tvm.IRModule:
     """The module with `main` as a function of Relax; what it calls of Relay's functions is in it.
 
-    `known` are values of parameters that attributes of operators are computed from.
+    `known` are values of parameters that attributes of operators are computed from. The tensors of nested tuples are
+    one after another in the result if `is_flat`, as graph executors have them.
 
     Raises ModelError: an operator is unknown or does not take these types, a variable has no type, or there is no main;
     NeedsShapeError, NeedsValueError: of a model that is open.
@@ -51,7 +52,7 @@ def to_relax(mod: tvm.IRModule, known: Mapping[str, Any] | None = None) -> tvm.I
         return closed
     lowering = Lowering(functions_of(mod), known=known)
     params = [lowering.parameter(param) for param in main.params]
-    return lowering.module(main, params)
+    return lowering.module(main, params, is_flat)
 
 
 def main_of(mod: tvm.IRModule) -> Function | OpenModel:
@@ -70,6 +71,10 @@ def main_of(mod: tvm.IRModule) -> Function | OpenModel:
 def functions_of(mod: tvm.IRModule) -> dict[str, Function]:
     """The functions of Relay in a module, by name."""
     return {var.name_hint: func for var, func in mod.functions_items() if isinstance(func, Function)}
+
+
+def _is_nested(ty: Any) -> bool:
+    return isinstance(ty, TupleType) and any(isinstance(part, TupleType) for part in ty.fields)
 
 
 class Lowering:
@@ -107,13 +112,16 @@ class Lowering:
         self._names[name] += 1
         return relax.Var(name if self._names[name] == 1 else f"{name}_{self._names[name] - 1}", self._dims.to_relax(ty))
 
-    def module(self, func: Function, params: list[Var]) -> tvm.IRModule:
+    def module(self, func: Function, params: list[Var], is_flat: bool = False) -> tvm.IRModule:
         """The module whose `main` computes the body of `func`."""
         # the variables without a type get one from what uses them, so the parameters are known after the body
         bb = self.bb
         with bb.function("main"):
             with ended_on_error(bb), bb.dataflow():
-                result = bb.emit_output(self._single(self.lower(func.body)))
+                value = self.lower(func.body)
+                if is_flat and _is_nested(self._type(value)):
+                    value = list(self._tensors(value))
+                result = bb.emit_output(self._single(value))
             bb.emit_func_output(result, [self._made(param) for param in params])
         mod = bb.get()
         operators = [origin.encode() for origin in self._origins]
@@ -186,6 +194,17 @@ class Lowering:
 
     def _single(self, value: Any) -> Any:
         return relax.Tuple([self._single(part) for part in value]) if isinstance(value, list) else value
+
+    def _tensors(self, value: Any) -> Iterator[Any]:
+        if isinstance(value, list):
+            parts = value
+        elif isinstance(value.ty, relax.TupleType):
+            parts = [self.bb.emit(relax.TupleGetItem(value, at)) for at in range(len(value.ty.fields))]
+        else:
+            yield value
+            return
+        for part in parts:
+            yield from self._tensors(part)
 
     def _let(self, expr: Any) -> Any:
         while isinstance(expr, Let):

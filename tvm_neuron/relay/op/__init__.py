@@ -71,6 +71,6 @@ def _module(prefix: str) -> ModuleType:
 
 
 nn, image, vision = map(_module, ("nn", "image", "vision"))
-quantised = ModuleType("tvm.relay.qnn", "Relay's operators on quantised tensors, under `op`.")
-vars(quantised)["op"] = _module("qnn")
+quantised = ModuleType("tvm.relay.qnn", "Relay's operators on quantised tensors, also under `op`.")
+vars(quantised).update(namespace("qnn"), op=_module("qnn"))
 globals().update(namespace())  # `relay.op.add` is `relay.add`

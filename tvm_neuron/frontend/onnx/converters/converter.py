@@ -8,6 +8,8 @@ import numpy as np
 import tvm
 from tvm import relax
 
+from tvm_neuron.errors import ModelError
+
 
 @dataclass(frozen=True)
 class Node:
@@ -37,6 +39,16 @@ class Node:
         """The value of the operand at `position`; None where it is left out or known at run time only."""
         value = self.given(position)
         return value.value.numpy() if isinstance(value, tvm.ir.GenericConst) else None
+
+    def axes(self) -> list[int]:
+        """The axes of a reduction, from its second operand or, in older operator sets, the attribute; none for all.
+
+        Raises ModelError: they are known at run time only.
+        """
+        given = self.constant(1)
+        if given is None and self.given(1) is not None:
+            raise ModelError("its axes are known at run time only, so its result has no static shape")
+        return list(self.attrs.get("axes") or ()) if given is None else [int(axis) for axis in given]
 
     def is_static(self, position: int = 0) -> bool:
         """Whether the shape of an operand is known."""

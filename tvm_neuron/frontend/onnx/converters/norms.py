@@ -74,12 +74,11 @@ def _lrn(node: Node) -> relax.Expr | None:
 
 def _reduce_l2(node: Node) -> relax.Expr:
     """The root of the sum of squares over the axes; of integers the whole part, in float32."""
-    x, dtype, given = node.inputs[0], node.dtype(), node.constant(1)
-    axes = node.attrs.get("axes") if given is None else given.tolist()
+    x, dtype, axes = node.inputs[0], node.dtype(), node.axes()
     total = node.emit(relax.op.multiply(x, x))
     if axes or not node.attrs.get("noop_with_empty_axes", 0):
         keepdims = bool(node.attrs.get("keepdims", 1))
-        total = node.emit(relax.op.sum(total, list(axes) if axes else None, keepdims=keepdims))
+        total = node.emit(relax.op.sum(total, axes or None, keepdims=keepdims))
     if "float" in dtype:
         return relax.op.sqrt(total)
     return relax.op.astype(node.emit(relax.op.sqrt(node.emit(relax.op.astype(total, "float32")))), dtype)

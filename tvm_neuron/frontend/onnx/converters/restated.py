@@ -94,12 +94,11 @@ def _extreme_of_bool(node: Node, reduce: Any) -> relax.Expr | None:
     """The maximum or minimum of truth values, as of numbers."""
     if node.dtype() != "bool":
         return None
-    given = node.constant(1)
-    axes = node.attrs.get("axes") if given is None else given.tolist()
+    axes = node.axes()
     if not axes and node.attrs.get("noop_with_empty_axes", 0):
         return node.inputs[0]
     numbers = node.emit(relax.op.astype(node.inputs[0], "int8"))
-    found = node.emit(reduce(numbers, list(axes) if axes else None, keepdims=bool(node.attrs.get("keepdims", 1))))
+    found = node.emit(reduce(numbers, axes or None, keepdims=bool(node.attrs.get("keepdims", 1))))
     return relax.op.astype(found, "bool")
 
 
@@ -124,12 +123,9 @@ def _flatten(node: Node) -> relax.Expr | None:
 
 def _log_sum_exp(node: Node) -> relax.Expr | None:
     """Of what each value lies below the largest one, so that no exponential overflows."""
-    given, dtype = node.constant(1), node.dtype()
-    axes = node.attrs.get("axes") if given is None else given.tolist()
-    is_whole = not axes and node.attrs.get("noop_with_empty_axes", 0)
-    if dtype not in _LARGE or is_whole or (node.given(1) is not None and given is None):
+    x, dtype, axes = node.inputs[0], node.dtype(), node.axes() or None
+    if dtype not in _LARGE or (axes is None and node.attrs.get("noop_with_empty_axes", 0)):
         return None
-    x, axes = node.inputs[0], list(axes) if axes else None
     largest = node.emit(relax.op.max(x, axes, keepdims=True))
     largest = node.emit(relax.op.clip(largest, -_LARGE[dtype], _LARGE[dtype]))  # infinities have no difference
     below = node.emit(relax.op.exp(node.emit(relax.op.subtract(x, largest))))
@@ -151,17 +147,15 @@ def _grid_sample(node: Node) -> relax.Expr | None:
 
 def _mean_of_whole(node: Node) -> relax.Expr | None:
     """The mean of integers in their own dtype, in which TVM's kernel doesn't leave it."""
-    given = node.constant(1)
-    axes = node.attrs.get("axes") if given is None else given.tolist()
-    is_known = given is not None or all(each is None for each in node.inputs[1:])
-    if "int" not in node.dtype() or not node.is_static() or not is_known:
+    if "int" not in node.dtype() or not node.is_static():
         return None
+    axes = node.axes()
     if not axes:
         if node.attrs.get("noop_with_empty_axes"):
             return None
-        axes = range(len(node.shape()))
+        axes = list(range(len(node.shape())))
     count = math.prod(node.shape()[axis] for axis in axes)
-    total = node.emit(relax.op.sum(node.inputs[0], list(axes), keepdims=bool(node.attrs.get("keepdims", 1))))
+    total = node.emit(relax.op.sum(node.inputs[0], axes, keepdims=bool(node.attrs.get("keepdims", 1))))
     return relax.op.divide(total, relax.const(count, node.dtype())) if count else None
 
 
