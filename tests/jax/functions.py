@@ -9,6 +9,7 @@ import numpy as np
 
 Function = tuple[Callable[..., Any], tuple[Any, ...]]
 _RNG = np.random.default_rng(0)
+KEY = np.array([3, 77], np.uint32)
 
 
 def floats(*shape: int) -> np.ndarray:
@@ -84,6 +85,14 @@ def _elementwise() -> dict[str, Function]:
     return one | domain | inner | two | bits | logic | {
         "logical_not": (jnp.logical_not, (truths(6),)),
         "bitwise_not": (jnp.bitwise_not, (whole(99, 4),)),
+        "bits_of_numbers": (lambda x: jax.lax.bitcast_convert_type(x, np.int32) & 255, (floats(4, 5),)),
+        "erf_inv": (jax.scipy.special.erfinv,
+                    (np.append(floats(40) % 2 - 1, [1 - 1e-6, -0.99999]).astype(np.float32),)),
+        "random_uniform": (lambda key: jax.random.uniform(jax.random.wrap_key_data(key), (5, 7)), (KEY,)),
+        "random_normal": (lambda key: jax.random.normal(jax.random.wrap_key_data(key), (6, 5)), (KEY,)),
+        "random_split": (lambda key: jax.random.key_data(jax.random.split(jax.random.wrap_key_data(key), 3)), (KEY,)),
+        "dropout": (lambda key, x: jnp.where(jax.random.bernoulli(jax.random.wrap_key_data(key), 0.5, x.shape), x, 0),
+                    (KEY, floats(6, 7))),
         "shift": (lambda x: (x << 3) + jax.lax.shift_right_logical(x, np.int32(2)), (whole(99, 4),)),
         "clamp": (lambda x: jnp.clip(x, -0.5, 0.5), (floats(3, 4),)),
         "rsqrt": (jax.lax.rsqrt, (positive(4),)),

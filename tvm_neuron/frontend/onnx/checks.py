@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
 
 from tvm_neuron.errors import ModelError
+from tvm_neuron.frontend.bits import BITS_DOMAIN
 from tvm_neuron.frontend.by_hand import KERNEL_DOMAIN
 from tvm_neuron.frontend.drawing import DRAW_DOMAIN
 from tvm_neuron.frontend.onnx.converters import CONVERTERS
@@ -169,7 +170,7 @@ def check_operators(model: onnx.ModelProto, opset: int) -> None:
     known = set(_get_convert_map()).union(_RESOLVED, *ours)
     own = {function.name for function in model.functions}
     nodes = [*model.graph.node, *(node for function in model.functions for node in function.node)]
-    foreign = [node for node in _with_inner(nodes) if node.domain not in (KERNEL_DOMAIN, DRAW_DOMAIN)]
+    foreign = [node for node in _with_inner(nodes) if node.domain not in (KERNEL_DOMAIN, DRAW_DOMAIN, BITS_DOMAIN)]
     unknown = sorted({n.op_type for n in foreign if n.op_type not in known | own and not has_body(n, opset)})
     if unknown:
         raise UnknownOperatorsError(

@@ -16,6 +16,7 @@ from tvm import relax
 from tvm.relax.frontend.onnx.onnx_frontend import _get_convert_map
 
 from tvm_neuron.errors import ModelError
+from tvm_neuron.frontend.bits import BITS_DOMAIN, call_bits
 from tvm_neuron.frontend.blocks import ended_on_error
 from tvm_neuron.frontend.by_hand import KERNEL_DOMAIN, KERNELS, call_by_hand
 from tvm_neuron.frontend.drawing import DRAW_DOMAIN, call_draw
@@ -229,6 +230,8 @@ class Importer:
             return self._by_hand(node, operands)
         if node.domain == DRAW_DOMAIN:
             return [self._drawn(node)]
+        if node.domain == BITS_DOMAIN:
+            return [_bits(operands[0], op)]
         if op == "Constant":
             return [constant_value(node)]
         if op in ("Shape", "Size") and shape_of(operands[0]) is not None:
@@ -379,3 +382,8 @@ class Importer:
         copy.input[1] = f"{node.output[0]}.neuron_shape"
         self._scopes.bind(copy.input[1], Known(np.array(fixed, dtype="int64")), frozenset())
         return copy
+
+
+def _bits(value: Value, dtype: str) -> Value:
+    """The bits of a tensor as numbers of another dtype of the same width."""
+    return Known(value.array.view(dtype)) if isinstance(value, Known) else call_bits(value, dtype)

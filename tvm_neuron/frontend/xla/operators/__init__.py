@@ -4,6 +4,7 @@ from tvm_neuron.frontend.xla.operators import (
     collectives,
     control,
     elementwise,
+    inverse_error,
     order,
     positions,
     products,
@@ -16,6 +17,7 @@ from tvm_neuron.frontend.xla.region import Converter
 
 CONVERTERS: dict[str, Converter] = {
     **elementwise.CONVERTERS,
+    **inverse_error.CONVERTERS,
     **shapes.CONVERTERS,
     **products.CONVERTERS,
     **windows.CONVERTERS,

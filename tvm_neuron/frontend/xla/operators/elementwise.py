@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
+from tvm_neuron.frontend.bits import BITS_DOMAIN
 from tvm_neuron.frontend.graph import Graph
 from tvm_neuron.frontend.refused import RefusedError
 from tvm_neuron.frontend.xla.region import Converter
@@ -15,7 +16,9 @@ Compute = Callable[[Graph, list[str], np.dtype[Any]], str]
 """The result's name, from the operands' and the dtype of the first."""
 
 
-def _elementwise(compute: Compute) -> Converter:
+def elementwise(compute: Compute) -> Converter:
+    """Of operands as they broadcast."""
+
     def convert(scope: Scope, op: Any, _: Mapping[str, Converter]) -> None:
         names = [scope.loose(value) for value in op.operands]
         sizes = np.broadcast_shapes(*(scope.tensors[value].sizes for value in op.operands))
@@ -25,7 +28,7 @@ def _elementwise(compute: Compute) -> Converter:
 
 
 def _plain(name: str) -> Converter:
-    return _elementwise(lambda graph, names, _: graph.add(name, *names))
+    return elementwise(lambda graph, names, _: graph.add(name, *names))
 
 
 def _by_kind(of_floats: str, of_bools: str, of_integers: str = "") -> Converter:
@@ -35,7 +38,7 @@ def _by_kind(of_floats: str, of_bools: str, of_integers: str = "") -> Converter:
         chosen = of_bools if dtype == np.bool_ else of_integers if of_integers and dtype.kind in "iu" else of_floats
         return str(graph.add(chosen, *names))
 
-    return _elementwise(compute)
+    return elementwise(compute)
 
 
 def _number(graph: Graph, value: float, dtype: np.dtype[Any]) -> str:
@@ -138,7 +141,7 @@ def _compare(scope: Scope, op: Any, _: Mapping[str, Converter]) -> None:
             return str(graph.add("Not", graph.add("Equal", *names)))
         return str(graph.add(_COMPARE[direction], *names))
 
-    _elementwise(compute)(scope, op, {})
+    elementwise(compute)(scope, op, {})
 
 
 def compared(op: Any) -> str:
@@ -163,10 +166,13 @@ def _convert(scope: Scope, op: Any, _: Mapping[str, Converter]) -> None:
 
 
 def _bitcast(scope: Scope, op: Any, _: Mapping[str, Converter]) -> None:
-    known = scope.known(op.operands[0])
+    known, dtype = scope.known(op.operands[0]), dtype_of(op.results[0])
     if known is None:
-        raise RefusedError("ONNX has no operator for the bits of numbers that are known at run time only")
-    bits = known.ravel().view(dtype_of(op.results[0]))
+        if dtype.itemsize != dtype_of(op.operands[0]).itemsize:
+            raise RefusedError("bits that only a run tells are taken in numbers of the same width")
+        scope.set(op.results[0], scope.graph.add(dtype.name, scope.full(op.operands[0]), domain=BITS_DOMAIN))
+        return
+    bits = known.ravel().view(dtype)
     scope.set(op.results[0], scope.graph.constant(bits.reshape(shape_of(op.results[0]))))
 
 
@@ -180,21 +186,21 @@ CONVERTERS: dict[str, Converter] = {
     "stablehlo.abs": _plain("Abs"),
     "stablehlo.add": _by_kind("Add", "Or"),
     "stablehlo.and": _by_kind("BitwiseAnd", "And"),
-    "stablehlo.atan2": _elementwise(_atan2),
+    "stablehlo.atan2": elementwise(_atan2),
     "stablehlo.bitcast_convert": _bitcast,
-    "stablehlo.cbrt": _elementwise(_cbrt),
+    "stablehlo.cbrt": elementwise(_cbrt),
     "stablehlo.ceil": _plain("Ceil"),
-    "stablehlo.clamp": _elementwise(_clamp),
+    "stablehlo.clamp": elementwise(_clamp),
     "stablehlo.compare": _compare,
     "stablehlo.convert": _convert,
     "stablehlo.cosine": _plain("Cos"),
     "stablehlo.divide": _plain("Div"),
     "stablehlo.exponential": _plain("Exp"),
-    "stablehlo.exponential_minus_one": _elementwise(_expm1),
+    "stablehlo.exponential_minus_one": elementwise(_expm1),
     "stablehlo.floor": _plain("Floor"),
-    "stablehlo.is_finite": _elementwise(_is_finite),
+    "stablehlo.is_finite": elementwise(_is_finite),
     "stablehlo.log": _plain("Log"),
-    "stablehlo.log_plus_one": _elementwise(_log1p),
+    "stablehlo.log_plus_one": elementwise(_log1p),
     "stablehlo.logistic": _plain("Sigmoid"),
     "stablehlo.maximum": _by_kind("Max", "Or"),
     "stablehlo.minimum": _by_kind("Min", "And"),
@@ -204,13 +210,13 @@ CONVERTERS: dict[str, Converter] = {
     "stablehlo.optimization_barrier": _same,
     "stablehlo.or": _by_kind("BitwiseOr", "Or"),
     "stablehlo.power": _plain("Pow"),
-    "stablehlo.remainder": _elementwise(_remainder),
-    "stablehlo.round_nearest_afz": _elementwise(_round_away),
+    "stablehlo.remainder": elementwise(_remainder),
+    "stablehlo.round_nearest_afz": elementwise(_round_away),
     "stablehlo.round_nearest_even": _plain("Round"),
-    "stablehlo.rsqrt": _elementwise(_rsqrt),
+    "stablehlo.rsqrt": elementwise(_rsqrt),
     "stablehlo.select": _select,
-    "stablehlo.shift_left": _elementwise(_shift("LEFT")),
-    "stablehlo.shift_right_logical": _elementwise(_shift("RIGHT")),
+    "stablehlo.shift_left": elementwise(_shift("LEFT")),
+    "stablehlo.shift_right_logical": elementwise(_shift("RIGHT")),
     "stablehlo.sign": _plain("Sign"),
     "stablehlo.sine": _plain("Sin"),
     "stablehlo.sqrt": _plain("Sqrt"),
@@ -226,9 +232,9 @@ CONVERTERS: dict[str, Converter] = {
     "chlo.atanh": _plain("Atanh"),
     "chlo.cosh": _plain("Cosh"),
     "chlo.erf": _plain("Erf"),
-    "chlo.erfc": _elementwise(_erfc),
+    "chlo.erfc": elementwise(_erfc),
     "chlo.is_inf": _plain("IsInf"),
     "chlo.sinh": _plain("Sinh"),
-    "chlo.square": _elementwise(_square),
+    "chlo.square": elementwise(_square),
     "chlo.tan": _plain("Tan"),
 }
