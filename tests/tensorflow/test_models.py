@@ -287,3 +287,13 @@ def test_a_while_whose_end_the_data_tell() -> None:
         check(run(library, each), *shrunk(each))
     (loop,) = (row for row in tvm_neuron.report(library).placement if row.op == "Loop")
     assert loop.reason == "its end depends on data, so it runs as a loop"
+
+
+def test_a_function_that_says_its_inputs() -> None:
+    @tf.function(input_signature=[tf.TensorSpec((2, 3), tf.float32), tf.TensorSpec((3,), tf.float32)])
+    def scaled(x: tf.Tensor, factor: tf.Tensor) -> tf.Tensor:
+        return tf.tanh(x) * factor
+
+    x, factor = (RNG.standard_normal(shape).astype("float32") for shape in ((2, 3), (3,)))
+    library = tvm_neuron.compile(scaled, target="neuron/inf2", options=EXACT)
+    check(run(library, x, factor), scaled(x, factor))

@@ -108,7 +108,12 @@ def _of_keras(tensorflow: Any, model: Any, example_inputs: Any) -> Any:
 
 def _of_function(tensorflow: Any, model: Any, example_inputs: Any) -> Any:
     if example_inputs is None:
-        raise ModelError("a function of TensorFlow has no inputs of its own: give tvm_neuron.compile example inputs")
+        if getattr(model, "input_signature", None) is not None:
+            return model.get_concrete_function()
+        raise ModelError(
+            "a function of TensorFlow has no inputs of its own: give tvm_neuron.compile example inputs, or the "
+            "function an input_signature"
+        )
     if isinstance(example_inputs, Mapping):
         arrays = {name: np.asarray(value) for name, value in example_inputs.items()}
         specs = {name: _spec(tensorflow, each.shape, each.dtype, name) for name, each in arrays.items()}
