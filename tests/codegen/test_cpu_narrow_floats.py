@@ -42,9 +42,9 @@ def test_a_long_cumulative_sum() -> None:
     check([node], np.random.default_rng(0).uniform(0.5, 1.5, (2, 3000)), {"axis": np.array(1)})
 
 
-def check(nodes: list[Any], x: np.ndarray, weights: dict[str, np.ndarray]) -> None:
+def check(nodes: list[Any], x: np.ndarray, weights: dict[str, np.ndarray], opset: int = 18) -> None:
     x = x.astype(np.float16)
-    model = make_model(nodes, {"x": x.shape}, ["y"], weights, dtype=TensorProto.FLOAT16)
+    model = make_model(nodes, {"x": x.shape}, ["y"], weights, opset, dtype=TensorProto.FLOAT16)
     mod, params = relay.frontend.from_onnx(model)
     library = relay.build(mod, params=params, options=BuildOptions(on_cpu=("*",)))
     executor = relay.graph_executor.GraphModule(library["default"](tvm_neuron.device()))
@@ -57,6 +57,14 @@ def check(nodes: list[Any], x: np.ndarray, weights: dict[str, np.ndarray]) -> No
 
 def test_tanh_of_small_numbers() -> None:
     check([helper.make_node("Tanh", ["x"], ["y"])], np.random.default_rng(0).standard_normal((34, 6)) / 1000, {})
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes"), [("Gelu", {}), ("Gelu", {"approximate": "tanh"}), ("Sigmoid", {}), ("Erf", {})]
+)
+def test_functions_of_several_steps(op: str, attributes: dict[str, Any]) -> None:
+    x = np.linspace(-3, 3, 90).reshape(3, 30)
+    check([helper.make_node(op, ["x"], ["y"], **attributes)], x, {}, opset=20)
 
 
 @pytest.mark.parametrize("op", ["Exp", "Sigmoid", "Tanh"])

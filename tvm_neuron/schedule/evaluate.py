@@ -88,22 +88,22 @@ def _check_inside(place: Array, extent: int, given: tuple[Condition, ...]) -> No
         raise IndexError(f"it reads element {found} of a dimension that has {extent}")
 
 
-def evaluate_blocks(blocks: Sequence[Block]) -> Array:
-    """The tensor that some blocks of constants write. A lone move gives a view of its source.
+def evaluate_blocks(blocks: Sequence[Block], dtype: str | None = None) -> Array:
+    """What some blocks of constants write into their tensor, in its dtype or another. A lone move gives a view.
 
     Raises:
         UnschedulableError: a block reads what its operand does not have.
     """
     with np.errstate(all="ignore"):  # what has no finite value has the one of IEEE 754, as at run time
-        return _written(blocks)
+        return _written(blocks, dtype or blocks[0].output.dtype)
 
 
-def _written(blocks: Sequence[Block]) -> Array:
+def _written(blocks: Sequence[Block], dtype: str) -> Array:
     output = blocks[0].output
     grids = [_grid(block) for block in blocks]
     if len(blocks) == 1 and grids[0].shape == output.shape and _is_plain(blocks[0]):
-        return grids[0].astype(output.dtype, copy=False)
-    into, is_missing = np.empty(output.shape, output.dtype), np.ones(output.shape, np.bool_)
+        return grids[0].astype(dtype, copy=False)
+    into, is_missing = np.empty(output.shape, dtype), np.ones(output.shape, np.bool_)
     for block, grid in zip(blocks, grids, strict=True):
         places = np.broadcast_arrays(*(evaluate(part, block.spatial) for part in block.index))
         assert all(not place.size or place.min() >= 0 for place in places), f"{output} is written outside of it"

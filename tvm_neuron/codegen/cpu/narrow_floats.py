@@ -1,4 +1,4 @@
-"""Kernels for float16 and bfloat16 that compute in float32 and round once: sums, and what TVM or LLVM has none for."""
+"""Kernels for float16 and bfloat16 that compute in float32 and round once: sums, steps, and what there is none for."""
 
 from collections.abc import Callable, Mapping
 
@@ -23,9 +23,14 @@ _SUMS = (
 """TVM's kernels of these add up in the dtype of their operands, of whose sums float16 loses all but 3 digits."""
 
 
+_STEPS = ("erf", "sigmoid", "nn.gelu", "nn.gelu_tanh", "nn.selu", "nn.silu", "nn.softplus")
+"""TVM's kernels of these round every step: 1 + erf(x) has no digit left far below 0."""
+
+
 def with_narrow_floats(others: Mapping[str, Legalize]) -> dict[str, Legalize]:
     """`others`, for `relax.transform.LegalizeOps`, and the operators that 16 bits are too few for."""
-    return {**others, **{name: _in_float32(name, others) for name in (f"relax.{op}" for op in (*_MISSING, *_SUMS))}}
+    names = [f"relax.{op}" for op in (*_MISSING, *_STEPS, *_SUMS)]
+    return {**others, **{name: _in_float32(name, others) for name in names}}
 
 
 def _in_float32(name: str, others: Mapping[str, Legalize]) -> Legalize:

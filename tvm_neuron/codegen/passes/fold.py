@@ -2,14 +2,21 @@
 
 from collections.abc import Mapping
 
+from tvm_neuron.program import Origin
 from tvm_neuron.schedule.evaluate import evaluate_blocks
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, rewrite
 from tvm_neuron.schedule.graph import Block, Graph
 from tvm_neuron.schedule.tensor import Tensor
 
+_HALVES = ("float16", "bfloat16")
+
 
 def fold_constants(graph: Graph) -> None:
-    """Gives a value to every tensor that blocks of constants write, and drops those blocks."""
+    """Gives a value to every tensor that blocks of constants write, and drops those blocks.
+
+    Of 16 bits is only what leaves an operator, as it is of what runs on the engines.
+    """
+    inner = _within_operators(graph)
     pending: dict[Tensor, list[Block]] = {}
     for block in graph.blocks:
         pending.setdefault(block.output, []).append(block)
@@ -20,7 +27,7 @@ def fold_constants(graph: Graph) -> None:
             continue
         writers = [_reading(written_out, writer) for writer in pending[block.output]]
         if all(tensor.value is not None for writer in writers for tensor in writer.sources()):
-            value = evaluate_blocks(writers)
+            value = evaluate_blocks(writers, "float32" if block.output in inner else None)
             if block.output.kind == "output":
                 constant = Tensor(f"{block.output.name}.value", value.shape, block.output.dtype, value=value)
                 written_out[block.output] = constant
@@ -30,6 +37,15 @@ def fold_constants(graph: Graph) -> None:
         else:
             kept += writers
     graph.blocks = kept
+
+
+def _within_operators(graph: Graph) -> set[Tensor]:
+    """Tensors of 16 bits that only the operator reads that writes them."""
+    origins: dict[Tensor, set[Origin]] = {}
+    for block in graph.blocks:
+        for tensor in (block.output, *block.sources()):
+            origins.setdefault(tensor, set()).add(block.origin)
+    return {t for t, found in origins.items() if t.kind == "temp" and t.dtype in _HALVES and len(found) == 1}
 
 
 def _reading(constants: Mapping[Tensor, Tensor], block: Block) -> Block:

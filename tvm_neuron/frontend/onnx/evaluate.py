@@ -3,10 +3,11 @@
 import warnings
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import onnx
+from ml_dtypes import bfloat16
 from onnx.reference.ops import load_op
 
 _MOST_ELEMS = 1 << 16
@@ -26,6 +27,10 @@ _INEXACT = {
 opset."""
 
 
+_OF_BITS = {"BitCast"}
+"""What an operand's bits mean is another number in another dtype."""
+
+
 def is_evaluated(node: onnx.NodeProto, inputs: Sequence[np.ndarray | None]) -> bool:
     """Whether the node is small arithmetic without a state, on operands that are all known."""
     if node.op_type in _RANDOM | _INEXACT or any(attribute.HasField("g") for attribute in node.attribute):
@@ -36,10 +41,33 @@ def is_evaluated(node: onnx.NodeProto, inputs: Sequence[np.ndarray | None]) -> b
 
 
 def evaluate(node: onnx.NodeProto, inputs: Sequence[np.ndarray | None], opset: int) -> list[np.ndarray] | None:
-    """The node's outputs; None where the reference has no such operator or can't take these operands."""
+    """The node's outputs; None where the reference has no such operator or can't take these operands.
+
+    What is of 16 bits is computed in float32 and rounded at the end, as it is at run time: the reference rounds every
+    step of its arithmetic, which leaves no digit of a Gelu far below 0.
+    """
     operator = _operator(node.domain, node.op_type, opset)
     if operator is None:
         return None
+    results = _run(operator, node, inputs, opset)
+    if results is None or node.op_type in _OF_BITS or not any(map(_is_half, (*inputs, *results))):
+        return results
+    wide = _run(operator, node, [value.astype(np.float32) if _is_half(value) else value for value in inputs], opset)
+    if wide is None:
+        return results
+    return [
+        better.astype(result.dtype) if _is_half(result) and better.shape == result.shape else result
+        for result, better in zip(results, wide, strict=True)
+    ]
+
+
+def _is_half(value: np.ndarray | None) -> TypeGuard[np.ndarray]:
+    return value is not None and value.dtype in (np.float16, bfloat16)
+
+
+def _run(
+    operator: type[onnx.reference.op_run.OpRun], node: onnx.NodeProto, inputs: Sequence[np.ndarray | None], opset: int
+) -> list[np.ndarray] | None:
     run_params: dict[str, Any] = {
         "log": lambda *_: None, "opsets": {node.domain: opset}, "verbose": 0, "new_ops": None,
         "existing_functions": {}, "evaluator_cls": onnx.reference.ReferenceEvaluator,
