@@ -33,6 +33,15 @@ MINIMA_WITH_WHAT_IS_READ_BACKWARDS = """m (float[33, 1, 16] x) => (float[1, 1, 1
     { sums = CumSum<exclusive: int = 1, reverse: int = 1>(x, first)  least = Min(sums, x)
       y = ReduceLogSumExp<keepdims: int = 1>(least, axes) }"""
 
+SUMS_OF_WHAT_IS_REPEATED = """m (float[1, 12, 2, 6, 5] x) => (float[2, 12, 2, 6, 5] y)
+    <int64[5] shape = {2, 12, 2, 6, 5}, int64[1] axis = {-1}, float two = {2}>
+    { twice = Mean(x, x)  many = Expand(twice, shape)
+      mean = ReduceMean<keepdims: int = 1>(many, axis)  apart = Sub(many, mean)
+      squares = Pow(apart, two)  variance = ReduceMean<keepdims: int = 1>(squares, axis)  y = Mul(apart, variance) }"""
+SUMS_OF_TILES = """m (float[2, 4, 2] x) => (float[2, 4, 12, 6, 3] y)
+    <int64[2] axes = {4, 0}, int64[5] times = {2, 2, 3, 3, 3}, int64 third = {-3}>
+    { apart = Unsqueeze(x, axes)  many = Tile(apart, times)  y = CumSum<exclusive: int = 1>(many, third) }"""
+
 
 @pytest.mark.parametrize("chip", ["inf1", "inf2"])
 @pytest.mark.parametrize(
@@ -44,6 +53,8 @@ MINIMA_WITH_WHAT_IS_READ_BACKWARDS = """m (float[33, 1, 16] x) => (float[1, 1, 1
         SHARES_OF_A_CONSTANT,
         ROWS_OF_SCALED_CHANNELS,
         MINIMA_WITH_WHAT_IS_READ_BACKWARDS,
+        SUMS_OF_WHAT_IS_REPEATED,
+        SUMS_OF_TILES,
     ],
 )
 def test_as_onnxruntime(text: str, chip: str) -> None:

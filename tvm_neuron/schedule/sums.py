@@ -32,6 +32,8 @@ def _same_axes(maker: Kernel, after: Kernel) -> Axes:
         for mine, its in zip(there[1], here[1], strict=True):
             if mine.extent != its.extent or by.setdefault(mine, its) is not its:
                 return {}
+    if any(axis not in by for axis in (*after.free, after.channel) if axis.extent > 1):
+        return {}  # the same sum at several places
     lanes = [axis for axis in (by.get(after.channel, after.channel), maker.channel) if axis.extent > 1]
     every = {axis for axis in (maker.channel, *maker.free) if axis.extent > 1}
     return by if every == set(by.values()) and len(set(lanes)) <= 1 else {}

@@ -30,6 +30,7 @@ from tvm_neuron.codegen.emit.weights_memory import WeightsMemory
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, Matmul, Tile, affine
 from tvm_neuron.isa.dtypes import size_bytes
+from tvm_neuron.isa.tile import MAX_FREE_DIMS, Dims
 from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
@@ -154,15 +155,14 @@ class _Run:
         most = self.emitter.device.moving_max_elems // (side.extent if side else 1)
         sizes = tile_sizes(free, region, most)
         rows = columns // (side.extent if side else 1)
+        self._step_outer(free, sizes, {kernel.channel: Span(first, rows)}, region)
         cuts: list[list[Segment]] = [[(first, rows, count)]] + [segments(*region[axis], sizes[axis]) for axis in free]
         strides = [PARTITIONS, *(None for _ in free)]
         for spans, loops in nests(builder, (kernel.channel, *free), cuts, strides):
             each = [{**spans, side: Span(at, 1)} for at in range(*region[side])] if side else [spans]
             ends = [TileEnd(self.emitter, kernel, part) for part in each]
             dims = contiguous([each[0][axis].size for axis in kernel.free])
-            moving = self._moving(each[0], self.tile.depth_runs[0][0], (None,) * (1 + len(self.root.steps)))
-            patterns = [pattern for end in ends for pattern in end.patterns]
-            shape_of = Squeeze([moving, *patterns, Tile("psum", "float32", Affine(), columns, Affine(), dims)])
+            shape_of = self._shape_of(ends, each[0], dims)
             psum = builder.psum_tile(columns, shape_of.dims(dims), loops)
             begun: set[int] = set()
             for run, index, low in self.tile.depth_runs:
@@ -172,6 +172,28 @@ class _Run:
             for part, end in zip(each, ends, strict=True):
                 low = part[side].start * rows if side else 0
                 end.finish(shape_of, replace(psum, partition=Affine(low), partitions=rows), loops)
+
+    def _step_outer(self, free: list[Axis], sizes: dict[Axis, int], channels: dict[Axis, Span], region: Region) -> None:
+        """Leaves the outermost axes to loops until an access pattern has room for what is left.
+
+        What is repeated along an axis joins no neighbour, so that few axes may be too many.
+        """
+        side = {} if self.root.side is None else {self.root.side: Span(region[self.root.side][0], 1)}
+        for axis in free:
+            if sum(size > 1 for size in sizes.values()) <= MAX_FREE_DIMS:
+                return
+            spans = {**channels, **side, **{other: Span(region[other][0], sizes[other]) for other in free}}
+            dims = contiguous([spans[other].size for other in self.kernel.free])
+            if len(self._shape_of([TileEnd(self.emitter, self.kernel, spans)], spans, dims).groups) <= MAX_FREE_DIMS:
+                return
+            sizes[axis] = 1
+
+    def _shape_of(self, ends: Sequence[TileEnd], spans: dict[Axis, Span], dims: Dims) -> Squeeze:
+        """The common shape of the data of a tile, of its sums with `dims`, and of all that its end reads and writes."""
+        moving = self._moving(spans, self.tile.depth_runs[0][0], (None,) * (1 + len(self.root.steps)))
+        patterns = [pattern for end in ends for pattern in end.patterns]
+        columns = self.tile.run[1]
+        return Squeeze([moving, *patterns, Tile("psum", "float32", Affine(), columns, Affine(), dims)])
 
     def _emit_depth(
         self, spans: dict[Axis, Span], run: Segment, index: int, shape_of: Squeeze, psum: Tile, is_first: bool
