@@ -17,6 +17,8 @@ from tvm_neuron.neff import Pipeline, Placement
 from tvm_neuron.profile import make_report
 from tvm_neuron.profile.difference import TITLES, Change, compare
 from tvm_neuron.profile.kernels import KernelUse
+from tvm_neuron.profile.spmd import SpmdUse
+from tvm_neuron.spmd import StepTime
 
 
 def test_a_file_and_itself(cli: Cli, neff_file: Path, tmp_path: Path) -> None:
@@ -78,6 +80,7 @@ def test_every_field_that_matters_is_compared() -> None:
         "device": "other", "precision": {"fp32_cast": "none"}, "placement": (Placement("x", "Y", "cpu", "why"),),
         "dram_bytes_by_kind": {"weight": 1}, "engines": (), "layers": (), "subgraphs": (), "transfers": (),
         "kernels": (KernelUse("neuron_0", "softmax", 1.0, None),),
+        "spmd": SpmdUse(2, "inf2.xlarge", (StepTime("sum", "all_reduce", 2, 64, 3.0),), 0.5),
     }  # fmt: skip
     for each in fields(one):
         if each.name in ("pipelines", "parts", "end_to_end"):
@@ -85,6 +88,18 @@ def test_every_field_that_matters_is_compared() -> None:
         value = changed.get(each.name, 0.5)
         assert compare(one, replace(one, **{each.name: value}), ("a", "b")).changes, each.name
     assert len(TITLES) == 8
+
+
+def test_exchanges_are_compared() -> None:
+    """Of programs on several cores: how many, what they exchange, and what sharing the DRAM takes."""
+    alone = make_report(add_relu().placement, [Pipeline.of(add_relu())])
+    before, after = (
+        replace(alone, spmd=SpmdUse(cores, "inf2.xlarge", (StepTime("sum", "all_reduce", cores, 64, us),), us / 4))
+        for cores, us in ((2, 4.0), (4, 8.0))
+    )
+    found = [(row.group, row.name, row.before, row.after) for row in compare(before, after, ("a", "b")).changes]
+    wanted = [("model", "cores", 2, 4), ("numbers", "shared_us", 1.0, 2.0), ("layers", "all_reduce sum", 4.0, 8.0)]
+    assert found == wanted
 
 
 def test_operators_of_one_name_are_told_apart() -> None:

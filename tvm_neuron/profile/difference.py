@@ -92,8 +92,11 @@ def _values(report: Report) -> Iterator[Mapping[str, Value]]:
     precision = {name: json.dumps(value) for name, value in report.precision.items()}
     cores = {f"{use.name}: cores": use.cores for use in report.pipelines}
     kernels = {f"{use.subgraph}: kernel by hand": use.kernel for use in report.kernels}
-    yield dict[str, Value](device=report.device) | precision | cores | kernels | _shapes(report)
-    yield {name: getattr(report, name) for name in _NUMBERS}
+    mesh: dict[str, Value] = {"cores": report.spmd.cores, "instance": report.spmd.instance} if report.spmd else {}
+    exchanges = report.spmd.exchanges if report.spmd else ()
+    yield dict[str, Value](device=report.device) | precision | cores | mesh | kernels | _shapes(report)
+    shared: dict[str, Value] = {"shared_us": report.spmd.shared_us} if report.spmd else {}
+    yield {name: getattr(report, name) for name in _NUMBERS} | shared
     yield {
         f"{part.name}: {name}": getattr(part, name)
         for part in report.subgraphs
@@ -101,7 +104,8 @@ def _values(report: Report) -> Iterator[Mapping[str, Value]]:
     }
     yield dict(report.dram_bytes_by_kind)
     yield _numbered((f"{row.op} {row.name}", row.where) for row in report.placement)
-    yield _numbered((f"{row.op} {row.name}", row.latency_us) for row in report.layers)
+    exchanged = [(f"{row.operation} {row.name}", row.latency_us) for row in exchanges]
+    yield _numbered([*((f"{row.op} {row.name}", row.latency_us) for row in report.layers), *exchanged])
     yield _numbered((f"{row.op} {row.name}", row.dram_bytes) for row in report.layers)
     yield {row.queue: row.busy_us for row in report.engines}
 

@@ -16,7 +16,7 @@ from tvm_neuron.codegen.zones import divide
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, rewrite
 from tvm_neuron.schedule.graph import linear_indices
-from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction
+from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction, Statistics
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
@@ -53,7 +53,7 @@ class _Cutter:
             step = max(1, chunks * self.wanted // size) * PARTITIONS
             for low in range(0, extent, step):
                 yield from self.parts(channels_of(kernel, low, min(step, extent - low)))
-        elif isinstance(kernel.root, Reduction):
+        elif isinstance(kernel.root, Reduction) and not isinstance(kernel.root, Statistics):
             yield from self._in_two_stages(kernel, kernel.root, size)
         else:
             yield kernel
