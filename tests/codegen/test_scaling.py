@@ -47,6 +47,7 @@ def test_twice_the_layers_take_twice_the_work(make: Any, sizes: tuple[int, ...])
         assert after < 2.3 * before, f"{counts} calls for {sizes} layers"
 
 
+@pytest.mark.slow
 def test_equal_layers_are_scheduled_and_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def counted(module: Any, name: str) -> list[None]:
         real, calls = getattr(module, name), list[None]()

@@ -77,6 +77,7 @@ def test_parts_of_what_is_joined(chip: str) -> None:
         assert relative_error(found, exact) < max(case.bounds.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kib", [24, 16, 14])
 def test_in_tiles_of_rows(kib: int, tmp_path: Path) -> None:
     """Tiles make whole groups of the rows that are computed at once."""

@@ -102,6 +102,7 @@ def test_what_a_user_would_be_told_is_a_refusal_and_all_else_a_failure(folder: P
     assert record["message"].startswith("FileNotFoundError: ")
 
 
+@pytest.mark.slow
 def test_limits_of_a_process() -> None:
     preload([])
     assert run_apart(time.sleep, (0,), 60, 10**9) == ""

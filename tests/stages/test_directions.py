@@ -80,6 +80,7 @@ def devices(draw: st.DrawFn) -> dict[str, int]:
     return {name: max(1, int(getattr(chip, name) * draw(st.sampled_from([0.25, 0.5, 1, 2, 5])))) for name in changed}
 
 
+@pytest.mark.slow
 @given(networks, devices())
 @QUICK
 def test_no_network_is_quicker_than_its_bound(network: tuple[int, str], device: dict[str, int]) -> None:
@@ -103,6 +104,7 @@ def test_a_number_of_the_device_changed(network: tuple[int, str], device: dict[s
     assert (bound_after <= bound_before) if name in SPEEDS else (bound_after == bound_before)
 
 
+@pytest.mark.slow
 @given(networks)
 @QUICK
 def test_a_network_that_waits_for_the_dram_feels_its_bandwidth(network: tuple[int, str]) -> None:
