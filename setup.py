@@ -75,7 +75,7 @@ DEV_REQUIRES = [
     *TABLES_REQUIRES,
     "hypothesis>=6.100",  # property tests
     "mypy~=2.4.0",  # `make lint`; pinned, so that a new release can not fail what passed
-    "pytest>=8.3",  # the tests
+    "pytest>=9.0",  # the tests
     "pytest-xdist>=3.6",  # runs the slow tests on all cores
     "ruff~=0.17.5",  # `make lint`; pinned likewise
 ]
