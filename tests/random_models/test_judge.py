@@ -6,7 +6,6 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnxruntime.capi import onnxruntime_pybind11_state as states
 
 from tests.models.rounding import emulate_bfloat16
 from tests.random_models import judge
@@ -17,7 +16,7 @@ from tests.random_models.model import RandomModel, random_model
 from tests.random_models.shrink import shrunk
 from tvm_neuron.errors import InternalError
 
-SEEDS = range(10)
+SEEDS = (0, 1, 2, 3, 4, 6, 7, 8, 9, 10)  # onnxruntime has no kernel for what seed 5 draws
 
 
 def run(proto: onnx.ModelProto, model: RandomModel) -> list[np.ndarray]:
@@ -28,11 +27,7 @@ def run(proto: onnx.ModelProto, model: RandomModel) -> list[np.ndarray]:
 def test_the_whole_model_gives_what_its_nodes_gave(seed: int) -> None:
     model = random_model(seed)
     onnx.checker.check_model(model.proto(), full_check=True)
-    try:
-        arrays = run(model.proto(), model)
-    except states.NotImplemented as error:
-        pytest.skip(f"there is nothing to compare with: {error}")
-    for name, array in zip(model.outputs, arrays, strict=True):
+    for name, array in zip(model.outputs, run(model.proto(), model), strict=True):
         assert not wrong(model, name, array)  # float16 is not rounded between operators that onnxruntime casts
 
 

@@ -3,6 +3,8 @@
 import tvm
 from tvm import relax, topi
 
+from tvm_neuron.frontend.own_operators import register
+
 BITS = "relax.neuron.bits"
 BITS_DOMAIN = "tvm_neuron.bits"
 """Of ONNX nodes whose type is the dtype's name."""
@@ -18,11 +20,4 @@ def _kernel(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
     return builder.call_te(topi.reinterpret, call.args[0], str(call.ty.dtype))
 
 
-def _register() -> None:
-    tvm.ir.op._ffi_api.RegisterOp(BITS, "The operand's bits as the result's dtype")
-    tvm.ir.register_op_attr(BITS, "FInferType", lambda call, _builder: call.ty_args[0])
-    tvm.ir.register_op_attr(BITS, "FLegalize", _kernel)
-    tvm.ir.register_op_attr(BITS, "FPurity", True)
-
-
-_register()
+register(BITS, "The operand's bits as the result's dtype", _kernel)

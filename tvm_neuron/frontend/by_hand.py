@@ -12,6 +12,7 @@ from tvm import relax
 
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.decompose.shapes import static_shape
+from tvm_neuron.frontend.own_operators import register
 from tvm_neuron.neff import Neff
 from tvm_neuron.runtime.tensors import as_numpy
 
@@ -89,10 +90,4 @@ def constant_of(operand: relax.Expr) -> NDArray[Any] | None:
     return as_numpy(operand.value) if isinstance(operand, tvm.ir.GenericConst) else None
 
 
-def _register() -> None:
-    tvm.ir.op._ffi_api.RegisterOp(BY_HAND, "A kernel written by hand: attribute `name`, operands as it takes them")
-    tvm.ir.register_op_attr(BY_HAND, "FInferType", lambda call, _builder: call.ty_args[0])
-    tvm.ir.register_op_attr(BY_HAND, "FPurity", True)
-
-
-_register()
+register(BY_HAND, "A kernel written by hand: attribute `name`, operands as it takes them")

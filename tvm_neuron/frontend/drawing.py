@@ -3,6 +3,8 @@
 import tvm
 from tvm import relax
 
+from tvm_neuron.frontend.own_operators import register
+
 DRAW = "relax.neuron.draw"
 DRAW_DOMAIN = "tvm_neuron.random"
 """Of ONNX nodes whose type is the distribution, with attributes `shape` and `is_double`."""
@@ -28,10 +30,4 @@ def kind_of(call: relax.Call) -> str:
     return str(call.attrs[_KIND])
 
 
-def _register() -> None:
-    tvm.ir.op._ffi_api.RegisterOp(DRAW, "Random numbers of each run: attributes `kind` and `number`")
-    tvm.ir.register_op_attr(DRAW, "FInferType", lambda call, _builder: call.ty_args[0])
-    tvm.ir.register_op_attr(DRAW, "FPurity", True)
-
-
-_register()
+register(DRAW, "Random numbers of each run: attributes `kind` and `number`")

@@ -11,6 +11,7 @@ from tvm import relax, s_tir, tirx
 
 from tvm_neuron.frontend.decompose.shapes import static_shape
 from tvm_neuron.frontend.origin import OPERATORS_ATTR, Origin, bindings_of, origin_of, rewrite_bindings, with_origin
+from tvm_neuron.frontend.own_operators import register
 
 KERNEL = "relax.neuron.kernel"
 _FUNCTION, _NAME, _DIGEST = "kernel", "name", "digest"
@@ -94,11 +95,4 @@ def _lowered(builder: relax.BlockBuilder, call: relax.Call) -> relax.Expr:
     return relax.call_tir(kernel, relax.Tuple(call.args), types)
 
 
-def _register() -> None:
-    tvm.ir.op._ffi_api.RegisterOp(KERNEL, "A kernel in TIR: attribute `kernel`, operands as it takes them")
-    tvm.ir.register_op_attr(KERNEL, "FInferType", lambda call, _builder: call.ty_args[0])
-    tvm.ir.register_op_attr(KERNEL, "FLegalize", _lowered)
-    tvm.ir.register_op_attr(KERNEL, "FPurity", True)
-
-
-_register()
+register(KERNEL, "A kernel in TIR: attribute `kernel`, operands as it takes them", _lowered)

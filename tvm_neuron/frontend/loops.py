@@ -11,6 +11,7 @@ import tvm
 from tvm import relax
 
 from tvm_neuron.frontend.origin import OPERATORS_ATTR, Origin
+from tvm_neuron.frontend.own_operators import register
 
 LOOP = "relax.neuron.loop"
 _BODY, _STATES, _REASON = "body", "states", "reason"
@@ -47,10 +48,4 @@ def operators_in(call: relax.Call) -> list[Origin]:
     return [origin for origin in listed if origin is not None]
 
 
-def _register() -> None:
-    tvm.ir.op._ffi_api.RegisterOp(LOOP, "A loop whose end only a run tells: attributes `body`, `states` and `reason`")
-    tvm.ir.register_op_attr(LOOP, "FInferType", lambda call, _builder: call.ty_args[0])
-    tvm.ir.register_op_attr(LOOP, "FPurity", True)
-
-
-_register()
+register(LOOP, "A loop whose end only a run tells: attributes `body`, `states` and `reason`")

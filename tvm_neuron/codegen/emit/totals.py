@@ -29,13 +29,13 @@ class Total:
 
     def sizes(self, sizes: dict[Axis, int]) -> dict[Axis, int]:
         """How much of each free axis an instruction covers that makes all elements of one sum in each partition."""
-        kept = {self.axes[axis] for axis in self.kernel.free if axis in self.axes}
+        kept = {self.axes[axis] for axis in self.kernel.free}
         return {axis: 1 if axis in kept else axis.extent for axis in sizes}
 
     def tile(self, emitter: Emitter, spans: Spans) -> Tile:
         """Where the sums lie of what one instruction makes."""
         kernel = self.kernel
-        own = {axis: spans[self.axes[axis]] if axis in self.axes else Span(0, 1) for axis in kernel.free}
+        own = {axis: spans[self.axes[axis]] for axis in kernel.free}
         own[kernel.channel] = spans[self.axes[kernel.channel]] if kernel.channel in self.axes else Span(0, 1)
         found = emitter.storage(kernel.out).tile(kernel.out_maps, kernel.channel, kernel.free, own)
         assert isinstance(found, Tile), f"{kernel.out} was not given a place in SBUF"

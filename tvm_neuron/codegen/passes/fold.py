@@ -44,8 +44,9 @@ def _within_operators(graph: Graph) -> set[Tensor]:
     origins: dict[Tensor, set[Origin]] = {}
     for block in graph.blocks:
         for tensor in (block.output, *block.sources()):
-            origins.setdefault(tensor, set()).add(block.origin)
-    return {t for t, found in origins.items() if t.kind == "temp" and t.dtype in _HALVES and len(found) == 1}
+            if tensor.kind == "temp" and tensor.dtype in _HALVES:
+                origins.setdefault(tensor, set()).add(block.origin)
+    return {tensor for tensor, found in origins.items() if len(found) == 1}
 
 
 def _reading(constants: Mapping[Tensor, Tensor], block: Block) -> Block:

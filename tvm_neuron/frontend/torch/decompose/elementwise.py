@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tvm_neuron.frontend.inverse_error import CENTRE, EDGE, SHIFT, TAIL, TAIL_SHIFT
+
 _aten = torch.ops.aten
 _LANCZOS_G = 7.0
 _LANCZOS = (  # of the sum of poles by which gamma is approximated for this g, good to 1e-15
@@ -18,16 +20,6 @@ _I0_EDGE = 3.75
 _I0_SMALL = (0.0045813, 0.0360768, 0.2659732, 1.2067492, 3.0899424, 3.5156229, 1.0)
 _I0_LARGE = (
     0.00392377, -0.01647633, 0.02635537, -0.02057706, 0.00916281, -0.00157565, 0.00225319, 0.01328592, 0.39894228,
-)  # fmt: skip
-# M. Giles, "Approximating the erfinv function": polynomials of w = -log(1 - x^2), shifted, and of its root in the tail
-_ERFINV_EDGE, _ERFINV_SHIFT, _ERFINV_TAIL_SHIFT = 5.0, 2.5, 3.0
-_ERFINV = (
-    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
-    0.246640727, 1.50140941,
-)  # fmt: skip
-_ERFINV_TAIL = (
-    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
-    1.00167406, 2.83297682,
 )  # fmt: skip
 
 
@@ -79,9 +71,9 @@ def _i0(x: Tensor) -> Tensor:
 
 def _erfinv(x: Tensor) -> Tensor:
     w = -torch.log((1 - x) * (1 + x))
-    middle = _polynomial(torch.clamp(w, max=_ERFINV_EDGE) - _ERFINV_SHIFT, _ERFINV)
-    tail = _polynomial(torch.sqrt(torch.clamp(w, min=_ERFINV_EDGE)) - _ERFINV_TAIL_SHIFT, _ERFINV_TAIL)
-    return torch.where(torch.abs(x) == 1, x * math.inf, x * torch.where(w < _ERFINV_EDGE, middle, tail))
+    middle = _polynomial(torch.clamp(w, max=EDGE) - SHIFT, CENTRE)
+    tail = _polynomial(torch.sqrt(torch.clamp(w, min=EDGE)) - TAIL_SHIFT, TAIL)
+    return torch.where(torch.abs(x) == 1, x * math.inf, x * torch.where(w < EDGE, middle, tail))
 
 
 def _hypot(x: Tensor, y: Tensor) -> Tensor:
