@@ -6,6 +6,7 @@ from typing import Any
 import tvm
 from tvm import relax
 
+from tvm_neuron.frontend.interpolate import interpolated
 from tvm_neuron.frontend.onnx.interpolation import Axis, linear, positions, weights
 from tvm_neuron.relay.op.convolution import listed
 from tvm_neuron.relay.op.declare import R, Tensor, operator, rank_of_data
@@ -23,8 +24,8 @@ def _resized(
     given = relayout(data, layout, f"NC{spatial}")
     sizes = listed(size, len(spatial))
     old = [dim for letter, dim in zip(layout, data.ty.shape, strict=False) if letter in spatial]
-    if _is_product(data, layout, old, method, coordinate_transformation_mode, out_dtype):
-        made = _interpolated(given, str(data.ty.dtype), old, sizes, coordinate_transformation_mode)
+    if _is_linear(data, layout, old, method, coordinate_transformation_mode, out_dtype):
+        made = _interpolated(given, old, sizes, coordinate_transformation_mode)
         return relayout(made, f"NC{spatial}", layout)
     if len(spatial) == 1:
         given, sizes = R.expand_dims(given, 2), [1, *sizes]
@@ -44,29 +45,26 @@ def _resized(
     return relayout(resized, f"NC{spatial}", layout)
 
 
-def _is_product(
+def _is_linear(
     data: Any, layout: str, old: Sequence[Any], method: str, mode: str, out_dtype: str | None
 ) -> bool:
-    """Whether products with constants give what is asked for."""
-    is_linear = _METHODS.get(method, method) == "linear" and mode in ("half_pixel", "align_corners", "asymmetric")
+    """Whether constant matrices give what is asked for."""
+    is_blend = _METHODS.get(method, method) == "linear" and mode in ("half_pixel", "align_corners", "asymmetric")
     is_float = str(data.ty.dtype).startswith("float") and out_dtype in (None, "", str(data.ty.dtype))
     is_known = all(isinstance(dim, int | tvm.tirx.IntImm) for dim in old) and layout.isalpha()
-    return is_linear and is_float and is_known
+    return is_blend and is_float and is_known
 
 
-def _interpolated(data: Any, dtype: str, old: Sequence[Any], new: Sequence[int], mode: str) -> Any:
-    """Products along the dimensions after the second, [new, old] each.
+def _interpolated(data: Any, old: Sequence[Any], new: Sequence[int], mode: str) -> Any:
+    """The dimensions after the second, each by a matrix [new, old].
 
     TVM's kernel finds places in float32, and on the core another element than it weighs where they are whole numbers.
     """
-    rank = 2 + len(old)
     for at, (before, after) in enumerate(zip(map(int, old), new, strict=True), 2):
         if before != after:
             axis = Axis(before, after, after / before)
             matrix = weights(positions(axis, mode), axis, linear, 1, antialias=False, exclude=False)
-            order = [each for each in range(rank) if each != at] + [at]
-            product = R.matmul(R.permute_dims(data, order), relax.const(matrix.T.astype(dtype), dtype))
-            data = R.permute_dims(product, [order.index(each) for each in range(rank)])
+            data = interpolated(data, at, matrix, relax.BlockBuilder.current().normalize)
     return data
 
 

@@ -1,4 +1,4 @@
-"""Resize and Upsample: each resized axis is a product with a constant matrix, or a movement for the nearest element."""
+"""Resize and Upsample: each resized axis is multiplied by a constant matrix, or a movement for the nearest element."""
 
 import math
 
@@ -6,6 +6,7 @@ import numpy as np
 from tvm import relax
 
 from tvm_neuron.errors import ModelError
+from tvm_neuron.frontend.interpolate import interpolated
 from tvm_neuron.frontend.onnx.converters.converter import Converter, Node
 from tvm_neuron.frontend.onnx.interpolation import Axis, cubic, linear, nearest, positions, weights
 
@@ -88,7 +89,7 @@ def _resized(node: Node, axes: dict[int, Axis], coordinates: str) -> relax.Expr:
         if mode == "nearest":
             result = _moved(node, result, at, nearest(x, axis.size, _nearest_mode(node)))
         else:
-            result = _product(node, result, at, _matrix(node, x, axis, mode))
+            result = interpolated(result, at, _matrix(node, x, axis, mode), node.emit)
         outside = (x < 0) | (x > axis.size - 1)
         if is_crop and outside.any():
             mask = outside.reshape([-1 if each == at else 1 for each in range(len(result.ty.shape))])
@@ -113,17 +114,6 @@ def _moved(node: Node, value: relax.Expr, axis: int, indices: np.ndarray) -> rel
     if factor and np.array_equal(indices, np.arange(size * factor) // factor):
         return node.emit(relax.op.repeat(value, factor, axis))
     return node.emit(relax.op.take(value, relax.const(indices), axis, mode="clip"))
-
-
-def _product(node: Node, value: relax.Expr, axis: int, matrix: np.ndarray) -> relax.Expr:
-    """sum over i of value[..., i, ...] * matrix[o, i], with `o` in the place of `i`."""
-    last = len(value.ty.shape) - 1
-    order = [each for each in range(last + 1) if each != axis] + [axis]
-    back = [order.index(each) for each in range(last + 1)]
-    moved = value if axis == last else node.emit(relax.op.permute_dims(value, order))
-    dtype = str(value.ty.dtype)
-    product = node.emit(relax.op.matmul(moved, relax.const(matrix.T.astype(dtype), dtype)))
-    return product if axis == last else node.emit(relax.op.permute_dims(product, back))
 
 
 def _back(node: Node, value: relax.Expr, dtype: str) -> relax.Expr:
