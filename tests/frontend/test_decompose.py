@@ -14,6 +14,7 @@ from tvm import relax
 
 import tvm_neuron
 from tests.frontend.test_indexing import model
+from tvm_neuron.errors import ModelError
 from tvm_neuron.relay import build, frontend
 from tvm_neuron.relay.graph_executor import GraphModule
 
@@ -111,3 +112,26 @@ def test_sorting_of_short_axes(descending: bool) -> None:
     expected = np.argsort(-x if descending else x, 1, stable=True)
     np.testing.assert_array_equal(positions, expected)
     np.testing.assert_array_equal(values, np.take_along_axis(x, expected, 1))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
+def test_negatives_of_unsigned_numbers(dtype: str) -> None:
+    """TVM itself can't compile the first, and gives 0 of 32 and 64 bits for the others."""
+    data = relax.Var("x", relax.TensorType((2, 3), dtype))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [data]):
+        zeros = relax.const(np.zeros((1, 3), dtype))
+        results = [relax.op.negative(data)]
+        results += [relax.op.subtract(start, data) for start in (relax.const(0, dtype), zeros)]
+        builder.emit_func_output(builder.emit(relax.Tuple([builder.emit(each) for each in results])))
+    x = np.array([[0, 1, 2], [77, 127, 255]], dtype)
+    machine = relax.VirtualMachine(tvm.compile(builder.get(), target="neuron/inf2"), tvm.cpu())
+    for found in machine["main"](tvm.runtime.tensor(x)):
+        np.testing.assert_array_equal(found.numpy(), np.zeros(1, dtype) - x)
+
+
+def test_the_largest_of_one_number_alone_is_refused() -> None:
+    node = helper.make_node("TopK", ["x", "k"], ["y", "i"])
+    proto = model(node, {"x": np.float32(1)}, {"k": np.int64([1])})
+    with pytest.raises(ModelError, match=r"\(TopK\) can't be imported"):
+        frontend.from_onnx(proto)

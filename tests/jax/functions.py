@@ -93,6 +93,20 @@ def _elementwise() -> dict[str, Function]:
         "random_split": (lambda key: jax.random.key_data(jax.random.split(jax.random.wrap_key_data(key), 3)), (KEY,)),
         "dropout": (lambda key, x: jnp.where(jax.random.bernoulli(jax.random.wrap_key_data(key), 0.5, x.shape), x, 0),
                     (KEY, floats(6, 7))),
+        "lgamma": (jax.scipy.special.gammaln, (np.append(floats(30) * 5, positive(9) * 20).astype(np.float32),)),
+        "digamma": (jax.scipy.special.digamma, (positive(30) * 5,)),
+        "polygamma": (lambda x: jax.scipy.special.polygamma(2, x), (positive(9) * 5,)),
+        "zeta": (jax.scipy.special.zeta, (positive(9) * 5 + 1.1, positive(9) * 5)),
+        "erfc": (lambda x: jnp.log(jax.scipy.special.erfc(x)), (floats(40) * 3,)),  # of which 1 - erf has lost the tail
+        "i1e": (jax.scipy.special.i1e, (floats(20) * 9,)),
+        "nextafter": (jnp.nextafter, (floats(20), floats(20))),
+        "population_count": (lambda x, y: (jax.lax.population_count(x), jax.lax.population_count(y)),
+                             (np.append(whole(2**30, 20) * -2, -1).astype(np.int32), whole(256, 20).astype(np.uint8))),
+        "clz": (jax.lax.clz, (np.array([0, 1, 2, 255, 2**30, -1, -77], np.int32),)),
+        "unsigned_negative": (lambda x, y: (-x, -y), (whole(99, 9).astype(np.uint8), whole(99, 9).astype(np.uint32))),
+        "shift_with_sign": (lambda x, n, y: (jax.lax.shift_right_arithmetic(x, n), jax.lax.shift_left(x, n),
+                                             jax.lax.shift_right_arithmetic(y, y % 9)),
+                            (whole(2**31 - 1, 40) * 2, whole(40, 40), whole(256, 20).astype(np.uint8))),
         "shift": (lambda x: (x << 3) + jax.lax.shift_right_logical(x, np.int32(2)), (whole(99, 4),)),
         "clamp": (lambda x: jnp.clip(x, -0.5, 0.5), (floats(3, 4),)),
         "rsqrt": (jax.lax.rsqrt, (positive(4),)),
@@ -184,6 +198,24 @@ def _reductions() -> dict[str, Function]:
                         (floats(4, 5),)),
         "cumsum": (lambda x: jnp.cumsum(x, 1), (floats(3, 7),)),
         "cummax": (lambda x: jax.lax.cummax(x, 0), (floats(5, 4),)),
+        "cummin_of_integers": (lambda x: jax.lax.cummin(x, 1, reverse=True), (whole(9, 3, 11),)),
+        "cumlogsumexp": (lambda x: jax.lax.cumlogsumexp(x, 1), (floats(3, 13),)),
+        "combined_by_any": (lambda x: jax.lax.reduce(x, -np.inf, jnp.logaddexp, (0, 2)), (floats(3, 4, 7),)),
+        "combined_in_order": (  # products of affine functions, which don't commute
+            lambda x, y: jax.lax.reduce((x, y), (np.float32(1), np.float32(0)),
+                                        lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]), (1,)),
+            (floats(4, 7), floats(4, 7))),
+        "parity": (lambda x, y: (jax.lax.reduce(x, np.int32(0), jax.lax.bitwise_xor, (1,)),
+                                 jax.lax.reduce(y, False, jax.lax.bitwise_xor, (0,))), (whole(99, 3, 5), truths(7, 4))),
+        "windows_by_any": (
+            lambda x: jax.lax.reduce_window(x, -np.inf, jnp.logaddexp, (2, 5), (2, 1), ((1, 0), (0, 3)),
+                                            window_dilation=(1, 2)), (floats(5, 9),)),
+        "windows_of_two": (
+            lambda x, y: jax.lax.reduce_window((x, y), (-np.inf, np.inf), lambda a, b: (jnp.maximum(a[0], b[0]),
+                                               jnp.minimum(a[1], b[1])), (2, 3), (2, 1), "SAME"),
+            (floats(5, 7), floats(5, 7))),
+        "windows_of_truths": (lambda x: jax.lax.reduce_window(x, False, jax.lax.bitwise_or, (2, 2), (1, 1), "VALID"),
+                              (truths(4, 5),)),
         "pool_gradient": (jax.grad(lambda x: (_max_pool(x) ** 2).sum()), (floats(1, 2, 7, 7),)),
     }  # fmt: skip
 
@@ -208,6 +240,9 @@ def _positions() -> dict[str, Function]:
         "embedding_gradient": (jax.grad(lambda x, i: (x[i] ** 2).sum()), (floats(6, 4), whole(6, 7))),
         "sort": (lambda x: (jnp.sort(x, 0), jnp.argsort(x, 1), -jnp.sort(-x)), (floats(5, 6),)),
         "sort_pairs": (lambda x, y: jax.lax.sort((x, y), num_keys=1), (floats(9), floats(9))),
+        "sort_by_several": (lambda x, y, z: jax.lax.sort((x, y, z), dimension=0, num_keys=2),
+                            (whole(3, 9, 2), (whole(3, 9, 2) / 2).astype(np.float32), floats(9, 2))),
+        "lexsort": (lambda x, y, z: jnp.lexsort((x, y, z)), (whole(2, 12), whole(2, 12), whole(2, 12))),
         "top_k": (lambda x: jax.lax.top_k(x, 3), (floats(2, 8),)),
     }  # fmt: skip
 

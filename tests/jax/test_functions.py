@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import tvm
@@ -33,7 +34,11 @@ func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x2xf32>, %c: tensor<i1>) -> (te
   %6 = stablehlo.custom_call @Sharding(%5) : (tensor<2x3xf32>) -> tensor<2x3xf32>
   %7 = stablehlo.round_nearest_afz %x : tensor<2x3xf32>
   %8 = chlo.is_inf %7 : tensor<2x3xf32> -> tensor<2x3xi1>
-  %9 = stablehlo.convert %8 : (tensor<2x3xi1>) -> tensor<2x3xf32>
+  %above = chlo.is_pos_inf %7 : tensor<2x3xf32> -> tensor<2x3xi1>
+  %below = chlo.is_neg_inf %7 : tensor<2x3xf32> -> tensor<2x3xi1>
+  %apart = stablehlo.or %above, %below : tensor<2x3xi1>
+  %both = stablehlo.and %apart, %8 : tensor<2x3xi1>
+  %9 = stablehlo.convert %both : (tensor<2x3xi1>) -> tensor<2x3xf32>
   %10 = stablehlo.add %7, %9 : tensor<2x3xf32>
   %bits = stablehlo.constant dense<1069547520> : tensor<i32>
   %11 = stablehlo.bitcast_convert %bits : (tensor<i32>) -> tensor<f32>
@@ -102,6 +107,22 @@ def test_what_jax_writes_elsewhere(flag: bool, tmp_path: Path) -> None:
     away = np.sign(x) * np.floor(np.abs(x) + 0.5)
     wanted = (x @ y, 2 * np.tan(1 / (1 + np.exp(-x))), away, np.float32(1.5 if flag else -1.5))
     check(run(library, (x, y, np.array(flag))), wanted, FLOAT32)
+
+
+def test_sorting_by_what_is_no_key_is_refused(tmp_path: Path) -> None:
+    text = """
+func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0:2 = "stablehlo.sort"(%x, %y) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<f32>, %d: tensor<f32>):
+    %1 = stablehlo.compare LT, %a, %d : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }) {dimension = 0 : i64, is_stable = true} : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %0#0, %0#1 : tensor<4xf32>, tensor<4xf32>
+}
+"""
+    (tmp_path / "net.mlir").write_text(text)
+    with pytest.raises(ModelError, match="it compares otherwise than by one key after the other, each of which"):
+        tvm_neuron.compile(tmp_path / "net.mlir")
 
 
 def farthest(values: np.ndarray, low: float, high: float) -> float:
@@ -177,7 +198,10 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
     [
         (lambda x: jax.lax.bitcast_convert_type(x, np.int16), "bits that only a run tells are taken in numbers of the"),
         (lambda x: jax.lax.complex(x, x).real, r"stablehlo.complex\) has no converter to ONNX"),
-        (lambda x: jax.lax.population_count(x.astype(np.int32)), r"popcnt\) has no converter to ONNX"),
+        (lambda x: jnp.fft.rfft(x).real, r"fft\) has no converter to ONNX"),
+        (lambda x: jax.lax.reduce_window(x, 1.0, jax.lax.add, (2,), (1,), "VALID"), "it starts from another value"),
+        (lambda x: jax.lax.reduce(x, 0.0, lambda a, b: jnp.stack([a, b]).sum(), (0,)), "no operator of single"),
+        (lambda x: jax.lax.reduce(x[:0], 0.0, jnp.logaddexp, (0,)), "it combines no elements otherwise than by one"),
         (lambda x: x + y, "JAX can't lower the function with these arguments: NameError"),  # noqa: F821
     ],
 )

@@ -75,6 +75,15 @@ def test_a_model_of_keras(images: keras.Model) -> None:
     assert any("probs" in row.name for row in tvm_neuron.report(library).placement)
 
 
+def test_every_output_of_a_layer_with_several() -> None:
+    data = keras.Input((5, 4), batch_size=2)
+    states = keras.layers.LSTM(3, return_sequences=True, return_state=True, unroll=True, name="lstm")(data)
+    model, x = keras.Model(data, states), RNG.standard_normal((2, 5, 4)).astype("float32")
+    library = tvm_neuron.compile(model, x, target="neuron/inf2", options=EXACT)
+    check(run(library, x), *model(x))
+    assert [spec.name for spec in library["default"](tvm.cpu()).outputs] == ["lstm", "lstm_1", "lstm_2"]
+
+
 @pytest.mark.parametrize("make", [_sequences, _encoder])
 def test_sequences(make: Any) -> None:
     keras.utils.set_random_seed(1)

@@ -51,6 +51,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "cumprod": (lambda x: torch.cumprod(x, 1), (_normal(2, 9, 3),)),
     "cummax": (lambda x: torch.cummax(x, 1), (_repeated(2, 9, 3),)),
     "cummin": (lambda x: torch.cummin(x, 1), (_repeated(2, 9, 3) - 3,)),
+    "of_one_number": (
+        lambda x: (x.cumprod(0), torch.cummin(x, 0), torch.kthvalue(x, 1), torch.mode(x), torch.topk(x, 1)),
+        (torch.tensor(2.0),),
+    ),
     "adaptive_max_pool1d": (lambda x: functional.adaptive_max_pool1d(x, 4), (_normal(2, 3, 7),)),
     "adaptive_max_pool2d": (
         lambda x: functional.adaptive_max_pool2d(x, (3, 4), return_indices=True),
@@ -91,14 +95,35 @@ def test_each_gives_what_torch_gives(name: str) -> None:
     module = Module(function).eval()
     program = decomposed(torch.export.export(module, inputs))
     targets = {node.target for node in program.graph_module.graph.nodes}
-    left = targets & set(TABLE) - {torch.ops.aten.upsample_bilinear2d.vec}  # which stays, by sizes
-    assert not left
+    aten = torch.ops.aten
+    stays = {aten.upsample_bilinear2d.vec, aten.topk.default, aten.amax.default}  # in the forms that are written right
+    assert not targets & set(TABLE) - stays
     check(program.module()(*inputs), module(*inputs))
 
 
 def test_what_is_resized_by_a_whole_number_stays() -> None:
     program = torch.export.export(Module(lambda x: functional.interpolate(x, scale_factor=2)), (_normal(1, 2, 4, 4),))
     assert torch.ops.aten.upsample_nearest2d.vec in {node.target for node in decomposed(program).graph.nodes}
+
+
+def test_what_is_scattered_and_combined() -> None:
+    """The exporter writes means as if nothing was combined."""
+    places, source = torch.randint(0, 6, (4, 5), generator=GENERATOR), _normal(4, 5)
+
+    def forward(x: Tensor, places: Tensor, source: Tensor) -> tuple[Tensor, ...]:
+        return (
+            *(x.scatter_reduce(0, places, source, "mean", include_self=flag) for flag in (True, False)),
+            *(x.index_reduce(0, places[:, 0], source, kind) for kind in ("mean", "prod", "amax")),
+            (x * 9).to(torch.int32).scatter_reduce(0, places, (source * 9).to(torch.int32), "mean"),
+            torch.amax(x), torch.amin(x, keepdim=True), x[:1, :1].squeeze(()), torch.amax(x[0, 0]),
+        )  # fmt: skip
+
+    inputs = _normal(6, 5), places, source
+    library = tvm_neuron.compile(forward, inputs, options=tvm_neuron.BuildOptions(fp32_cast="none"))
+    executor = library["default"](tvm.cpu())
+    executor.run(**{spec.name: value.numpy() for spec, value in zip(executor.inputs, inputs, strict=True)})
+    for number, right in enumerate(forward(*inputs)):
+        check(torch.from_numpy(np.array(executor.get_output(number).numpy())), right)
 
 
 def test_they_are_compiled() -> None:

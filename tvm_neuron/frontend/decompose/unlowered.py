@@ -1,5 +1,5 @@
 """Operators that Relax has and TVM's legalisation doesn't know, as those that it knows: pixel_shuffle, ewise_fma,
-splits of which a part is empty, divisions by the number 0.
+splits of which a part is empty, divisions by the number 0, unsigned numbers' negatives.
 """
 
 import math
@@ -57,9 +57,35 @@ def _divide(call: relax.Call, block: Emitter) -> relax.Var | None:
     return block.emit(relax.op.multiply(call.args[0], infinity))
 
 
+def _negative(call: relax.Call, block: Emitter) -> relax.Var | None:
+    """Of unsigned numbers, for which TVM multiplies by a -1 that they don't have."""
+    return _complement(call.args[0], block) if _is_unsigned(call.args[0]) else None
+
+
+def _subtract(call: relax.Call, block: Emitter) -> relax.Var | None:
+    """From an unsigned 0: TVM takes 0 - x of 32 and 64 bits for 0, as if there was nothing below."""
+    start = call.args[0]
+    if not isinstance(start, tvm.ir.GenericConst) or not _is_unsigned(start) or start.value.numpy().any():
+        return None
+    found = _complement(call.args[1], block)
+    return found if not start.ty.ndim else block.emit(relax.op.broadcast_to(found, call.ty.shape))
+
+
+def _is_unsigned(value: relax.Expr) -> bool:
+    return str(value.ty.dtype).startswith("uint")
+
+
+def _complement(value: relax.Expr, block: Emitter) -> relax.Var:
+    """What is missing to 0, in as many bits."""
+    turned = block.emit(relax.op.bitwise_not(value))
+    return block.emit(relax.op.add(turned, relax.const(1, value.ty.dtype)))
+
+
 EXPANSIONS: dict[str, Expansion] = {
     "relax.divide": _divide,
+    "relax.negative": _negative,
     "relax.nn.pixel_shuffle": _pixel_shuffle,
     "relax.ewise_fma": _fused_multiply_add,
     "relax.split": _split,
+    "relax.subtract": _subtract,
 }

@@ -20,7 +20,7 @@ from tvm_neuron.frontend.onnx.state import State
 from tvm_neuron.frontend.onnx.values import Known, Value
 from tvm_neuron.runtime.tensors import CARRIERS
 
-_UNFIT = (tvm.error.InternalError, IndexError, TypeError, ValueError)
+_UNFIT = (tvm.error.InternalError, IndexError, TypeError, ValueError, ZeroDivisionError)
 """What TVM and NumPy raise of shapes, axes or dtypes that do not fit together."""
 
 

@@ -1,5 +1,6 @@
 """captured: any model of TensorFlow as a graph whose variables are constants."""
 
+import itertools
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -70,8 +71,17 @@ def captured(model: Any, example_inputs: Any = None) -> Captured:
     if len(names) != len(frozen.outputs):
         names = [f"output_{number}" for number in range(len(frozen.outputs))]
     inputs = {tensor.name.partition(":")[0]: tensor.name for tensor in frozen.inputs}
-    outputs = dict(zip(names, (tensor.name for tensor in frozen.outputs), strict=True))
+    outputs = dict(zip(_distinct(names), (tensor.name for tensor in frozen.outputs), strict=True))
     return Captured(_inlineable(frozen.graph.as_graph_def()), inputs, outputs)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """`lstm`, `lstm_1` and `lstm_2`, where a layer gives three tensors."""
+    found: list[str] = []
+    for name in names:
+        counted = (f"{name}_{number}" for number in itertools.count(1))
+        found.append(name if name not in found else next(each for each in counted if each not in (*found, *names)))
+    return found
 
 
 def _inlineable(graph: Any) -> Any:

@@ -5,9 +5,19 @@ It imports torch at once: it is imported when there is a program of torch.
 
 from typing import Any
 
-from tvm_neuron.frontend.torch.decompose import by_hand, elementwise, ordering, pooling, resizing, scanning
+from tvm_neuron.frontend.torch.decompose import (
+    by_hand,
+    elementwise,
+    ordering,
+    pooling,
+    reducing,
+    resizing,
+    scanning,
+)
 
-TABLE = {**elementwise.TABLE, **ordering.TABLE, **pooling.TABLE, **resizing.TABLE, **scanning.TABLE}
+TABLE = {
+    **elementwise.TABLE, **ordering.TABLE, **pooling.TABLE, **reducing.TABLE, **resizing.TABLE, **scanning.TABLE,
+}  # fmt: skip
 
 
 def decomposed(program: Any) -> Any:

@@ -1,7 +1,11 @@
 """What asks for the order of elements, and distances."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
+
+from tvm_neuron.frontend.torch.decompose.numbers import of_numbers_too
 
 _aten = torch.ops.aten
 
@@ -17,6 +21,11 @@ def _median(x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]
 
 def _median_of_all(x: Tensor) -> Tensor:
     return _median(x.flatten(), 0)[0]
+
+
+def _top_k(x: Tensor, *_args: Any) -> Any:
+    """Of one number alone, in which ONNX has no dimension to look along."""
+    return NotImplemented if x.dim() else (x.clone(), torch.zeros_like(x, dtype=torch.int64))
 
 
 def _mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
@@ -62,10 +71,11 @@ def _masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 
 TABLE = {
-    _aten.kthvalue.default: _kthvalue,
-    _aten.median.dim: _median,
+    _aten.topk.default: _top_k,
+    _aten.kthvalue.default: of_numbers_too(_kthvalue),
+    _aten.median.dim: of_numbers_too(_median),
     _aten.median.default: _median_of_all,
-    _aten.mode.default: _mode,
+    _aten.mode.default: of_numbers_too(_mode),
     _aten.searchsorted.Tensor: _searchsorted,
     _aten.bucketize.Tensor: _bucketize,
     _aten.cdist.default: _cdist,

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from tvm_neuron.frontend.torch.decompose.numbers import of_numbers_too
+
 _aten = torch.ops.aten
 
 
@@ -43,4 +45,8 @@ def _cummin(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     return _running_extreme(x, dim, -1)
 
 
-TABLE = {_aten.cumprod.default: _cumprod, _aten.cummax.default: _cummax, _aten.cummin.default: _cummin}
+TABLE = {
+    _aten.cumprod.default: of_numbers_too(_cumprod),
+    _aten.cummax.default: of_numbers_too(_cummax),
+    _aten.cummin.default: of_numbers_too(_cummin),
+}

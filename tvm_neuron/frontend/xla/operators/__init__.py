@@ -5,6 +5,7 @@ from tvm_neuron.frontend.xla.operators import (
     control,
     elementwise,
     inverse_error,
+    legalised,
     order,
     positions,
     products,
@@ -18,6 +19,7 @@ from tvm_neuron.frontend.xla.region import Converter
 CONVERTERS: dict[str, Converter] = {
     **elementwise.CONVERTERS,
     **inverse_error.CONVERTERS,
+    **legalised.CONVERTERS,
     **shapes.CONVERTERS,
     **products.CONVERTERS,
     **windows.CONVERTERS,

@@ -103,24 +103,61 @@ def _is_finite(graph: Graph, names: list[str], _: np.dtype[Any]) -> str:
     return str(graph.add("Not", graph.add("Or", graph.add("IsInf", *names), graph.add("IsNaN", *names))))
 
 
-def _shift(direction: str) -> Compute:
-    def compute(graph: Graph, names: list[str], dtype: np.dtype[Any]) -> str:
+def _of_bits(compute: Compute) -> Compute:
+    """Of unsigned numbers with the same bits, which are all that ONNX shifts."""
+
+    def converted(graph: Graph, names: list[str], dtype: np.dtype[Any]) -> str:
         if dtype.kind == "u":
-            return str(graph.add("BitShift", *names, direction=direction))
+            return compute(graph, names, dtype)
         unsigned = np.dtype(f"u{dtype.name}")
         cast = [graph.add("Cast", name, to=helper.np_dtype_to_tensor_dtype(unsigned)) for name in names]
-        shifted = graph.add("BitShift", *cast, direction=direction)
-        return str(graph.add("Cast", shifted, to=helper.np_dtype_to_tensor_dtype(dtype)))
+        found = compute(graph, cast, unsigned)
+        return str(graph.add("Cast", found, to=helper.np_dtype_to_tensor_dtype(dtype)))
 
-    return compute
+    return converted
+
+
+def _shift(direction: str) -> Compute:
+    return _of_bits(lambda graph, names, _: graph.add("BitShift", *names, direction=direction))
+
+
+def _shift_with_sign(graph: Graph, names: list[str], dtype: np.dtype[Any]) -> str:
+    """What comes in from the left is the sign: bits of a negative number are shifted turned over."""
+    signed = np.dtype(dtype.name.removeprefix("u"))
+    value, count = (graph.add("Cast", name, to=helper.np_dtype_to_tensor_dtype(signed)) for name in names)
+    is_negative = graph.add("Less", value, _number(graph, 0, signed))
+    turned = graph.add("Where", is_negative, graph.add("BitwiseNot", value), value)
+    shifted = _shift("RIGHT")(graph, [turned, count], signed)
+    found = graph.add("Where", is_negative, graph.add("BitwiseNot", shifted), shifted)
+    return str(graph.add("Cast", found, to=helper.np_dtype_to_tensor_dtype(dtype)))
+
+
+def _ones(graph: Graph, names: list[str], dtype: np.dtype[Any]) -> str:
+    """How many bits are set: sums of neighbours, of pairs, of fours and so on, all in one number."""
+
+    def shifted(name: str, by: int) -> str:
+        return str(graph.add("BitShift", name, _number(graph, by, dtype), direction="RIGHT"))
+
+    (found,) = names
+    bits, width = 8 * dtype.itemsize, 1
+    while width < bits:
+        mask = _number(graph, sum((2**width - 1) << place for place in range(0, bits, 2 * width)), dtype)
+        sides = [graph.add("BitwiseAnd", side, mask) for side in (found, shifted(found, width))]
+        found, width = str(graph.add("Add", *sides)), 2 * width
+    return found
+
+
+def _leading_zeros(graph: Graph, names: list[str], dtype: np.dtype[Any]) -> str:
+    """Bits that are not set once the first one that is was copied to all behind it."""
+    (found,), by = names, 1
+    while by < 8 * dtype.itemsize:
+        moved = graph.add("BitShift", found, _number(graph, by, dtype), direction="RIGHT")
+        found, by = str(graph.add("BitwiseOr", found, moved)), 2 * by
+    return _ones(graph, [str(graph.add("BitwiseNot", found))], dtype)
 
 
 def _square(graph: Graph, names: list[str], _: np.dtype[Any]) -> str:
     return str(graph.add("Mul", names[0], names[0]))
-
-
-def _erfc(graph: Graph, names: list[str], dtype: np.dtype[Any]) -> str:
-    return str(graph.add("Sub", _number(graph, 1, dtype), graph.add("Erf", *names)))
 
 
 def _clamp(graph: Graph, names: list[str], _: np.dtype[Any]) -> str:
@@ -194,6 +231,7 @@ CONVERTERS: dict[str, Converter] = {
     "stablehlo.compare": _compare,
     "stablehlo.convert": _convert,
     "stablehlo.cosine": _plain("Cos"),
+    "stablehlo.count_leading_zeros": elementwise(_of_bits(_leading_zeros)),
     "stablehlo.divide": _plain("Div"),
     "stablehlo.exponential": _plain("Exp"),
     "stablehlo.exponential_minus_one": elementwise(_expm1),
@@ -209,6 +247,7 @@ CONVERTERS: dict[str, Converter] = {
     "stablehlo.not": _by_kind("BitwiseNot", "Not"),
     "stablehlo.optimization_barrier": _same,
     "stablehlo.or": _by_kind("BitwiseOr", "Or"),
+    "stablehlo.popcnt": elementwise(_of_bits(_ones)),
     "stablehlo.power": _plain("Pow"),
     "stablehlo.remainder": elementwise(_remainder),
     "stablehlo.round_nearest_afz": elementwise(_round_away),
@@ -216,6 +255,7 @@ CONVERTERS: dict[str, Converter] = {
     "stablehlo.rsqrt": elementwise(_rsqrt),
     "stablehlo.select": _select,
     "stablehlo.shift_left": elementwise(_shift("LEFT")),
+    "stablehlo.shift_right_arithmetic": elementwise(_shift_with_sign),
     "stablehlo.shift_right_logical": elementwise(_shift("RIGHT")),
     "stablehlo.sign": _plain("Sign"),
     "stablehlo.sine": _plain("Sin"),
@@ -232,7 +272,6 @@ CONVERTERS: dict[str, Converter] = {
     "chlo.atanh": _plain("Atanh"),
     "chlo.cosh": _plain("Cosh"),
     "chlo.erf": _plain("Erf"),
-    "chlo.erfc": elementwise(_erfc),
     "chlo.is_inf": _plain("IsInf"),
     "chlo.sinh": _plain("Sinh"),
     "chlo.square": elementwise(_square),

@@ -8,30 +8,64 @@ from onnx import helper
 
 from tvm_neuron.frontend.refused import RefusedError
 from tvm_neuron.frontend.xla.operators.elementwise import compared
-from tvm_neuron.frontend.xla.operators.reductions import body_of
 from tvm_neuron.frontend.xla.region import Converter
 from tvm_neuron.frontend.xla.scope import Scope, dtype_of, shape_of
 
 
 def _sort(scope: Scope, op: Any, _: Mapping[str, Converter]) -> None:
-    """By TopK of all, which keeps the order of equal ones; other operands follow the first."""
-    keys, *others = op.operands
+    """By TopK of all, which keeps the order of equal ones: by the last key first; other operands follow the keys."""
     axis = int(op.attributes["dimension"])
-    first, second = list(op.regions[0].blocks[0].arguments)[:2]
-    compares = [each for each in body_of(op) if each.name == "stablehlo.compare"]
     returned = list(op.regions[0].blocks[0].operations)[-1].operation.operands[0]
-    last = compares[-1] if compares else None
-    if last is None or last.results[0] != returned or not all(map(_reads, last.operands, (first, second))):
-        raise RefusedError("it compares otherwise than by one key that rises or falls")
-    direction = compared(last)
-    graph, size = scope.graph, shape_of(keys)[axis]
-    largest = int(direction in ("GT", "GE"))
-    values, places = graph.add(
-        "TopK", scope.full(keys), graph.ints([size]), axis=axis, largest=largest, sorted=1, results=2
-    )
-    scope.set(op.results[0], values)
-    for value, result in zip(others, op.results[1:], strict=True):
-        scope.set(result, graph.add("GatherElements", scope.full(value), places, axis=axis))
+    keys = _keys(returned, list(op.regions[0].blocks[0].arguments))
+    if not keys:
+        raise RefusedError("it compares otherwise than by one key after the other, each of which rises or falls")
+    graph, size = scope.graph, shape_of(op.operands[0])[axis]
+    names = [scope.full(value) for value in op.operands]
+    for number, direction in reversed(keys):
+        largest = int(direction in ("GT", "GE"))
+        sorted_, places = graph.add(
+            "TopK", names[number], graph.ints([size]), axis=axis, largest=largest, sorted=1, results=2
+        )
+        names = [
+            sorted_ if other == number else graph.add("GatherElements", name, places, axis=axis)
+            for other, name in enumerate(names)
+        ]
+    for result, name in zip(op.results, names, strict=True):
+        scope.set(result, name)
+
+
+def _keys(value: Any, arguments: list[Any]) -> list[tuple[int, str]]:
+    """By which operands `value` says that the first comes first, and how: a < b, or (a < b) | (a == b) & (...).
+
+    Nothing where it is otherwise.
+    """
+    owner = value.owner
+    name = getattr(owner, "name", "")
+    if name == "stablehlo.compare":
+        for number, pair in enumerate(zip(arguments[::2], arguments[1::2], strict=True)):
+            if all(map(_reads, owner.operands, pair)):
+                return [(number, compared(owner))] if compared(owner) in ("LT", "LE", "GT", "GE") else []
+        return []
+    if name != "stablehlo.or":
+        return []
+    for first, rest in (owner.operands, reversed(owner.operands)):
+        keys, both = _keys(first, arguments), rest.owner
+        if len(keys) != 1 or getattr(both, "name", "") != "stablehlo.and":
+            continue
+        number = keys[0][0]
+        for same, following in (both.operands, reversed(both.operands)):
+            found = _keys(following, arguments)
+            if found and _is_same(same, arguments[2 * number : 2 * number + 2]):
+                return [*keys, *found]
+    return []
+
+
+def _is_same(value: Any, pair: list[Any]) -> bool:
+    owner = value.owner
+    return (
+        getattr(owner, "name", "") == "stablehlo.compare" and compared(owner) == "EQ"
+        and all(map(_reads, owner.operands, pair))
+    )  # fmt: skip
 
 
 def _reads(value: Any, argument: Any) -> bool:

@@ -7,24 +7,26 @@ from typing import Any
 import numpy as np
 
 from tvm_neuron.frontend.refused import RefusedError
+from tvm_neuron.frontend.xla.operators.combining import combiner, slid
 from tvm_neuron.frontend.xla.operators.elementwise import compared
-from tvm_neuron.frontend.xla.operators.reductions import body_of, neutral
+from tvm_neuron.frontend.xla.operators.reductions import body_of, is_plain, neutral
 from tvm_neuron.frontend.xla.operators.shapes import ints, padded, sliced
 from tvm_neuron.frontend.xla.region import Converter
 from tvm_neuron.frontend.xla.scope import Scope, dtype_of, elements, shape_of
 
-_COMBINE = {"stablehlo.add": "Add", "stablehlo.multiply": "Mul", "stablehlo.maximum": "Max", "stablehlo.minimum": "Min"}
+_NEUTRAL = ("stablehlo.add", "stablehlo.multiply", "stablehlo.maximum", "stablehlo.minimum")
 
 
-def _reduce_window(scope: Scope, op: Any, _: Mapping[str, Converter]) -> None:
+def _reduce_window(scope: Scope, op: Any, converters: Mapping[str, Converter]) -> None:
+    """By ONNX's cumulative sums and pooling where these do it, else step by step."""
     body = body_of(op)
-    if len(op.results) != 1 or len(body) != 1 or body[0].name not in _COMBINE:
-        raise RefusedError(f"it combines by {', '.join(each.name for each in body)}")
-    (value, start), (result,) = op.operands, op.results
-    name, dtype, shape = body[0].name, dtype_of(value), shape_of(value)
-    known = scope.known(start)
-    if known is None or not np.all(known == neutral(name, dtype)):
-        raise RefusedError("it starts from another value than the one that changes nothing")
+    value, result, shape = op.operands[0], op.results[0], shape_of(op.operands[0])
+    name = body[0].name if len(op.results) == 1 and is_plain(op, body) else ""
+    dtype = dtype_of(value)
+    if name in _NEUTRAL and dtype != np.bool_:
+        known = scope.known(op.operands[1])
+        if known is None or not np.all(known == neutral(name, dtype)):
+            raise RefusedError("it starts from another value than the one that changes nothing")
     window, strides, steps, spread, pads = _window(op, len(shape))
     if max(spread, default=1) > 1:
         raise RefusedError("its operand is spread (base_dilations)")
@@ -40,7 +42,7 @@ def _reduce_window(scope: Scope, op: Any, _: Mapping[str, Converter]) -> None:
     if name in ("stablehlo.add", "stablehlo.maximum") and dtype.kind == "f" and 0 < len(moving) <= 2:
         scope.set(result, _pooled(scope, op, name, moving))
         return
-    scope.set(result, _combined(scope, op, name))
+    _in_steps(scope, op, converters)
 
 
 def _window(op: Any, rank: int) -> tuple[list[int], list[int], list[int], list[int], list[list[int]]]:
@@ -80,17 +82,23 @@ def _pooled(scope: Scope, op: Any, name: str, moving: list[int]) -> str:
     return scope.transposed(scope.reshaped(made, sizes), [int(axis) for axis in np.argsort(order)])
 
 
-def _combined(scope: Scope, op: Any, name: str) -> str:
-    """Tap by tap: what each place of the window sees, combined."""
-    shape = shape_of(op.operands[0])
+def _in_steps(scope: Scope, op: Any, converters: Mapping[str, Converter]) -> None:
+    """By any computation, of one tensor or of several together: padded with the starts, one dimension at a time."""
+    count, shape = len(op.results), shape_of(op.operands[0])
     window, strides, steps, _, pads = _window(op, len(shape))
-    fill = scope.graph.constant(neutral(name, dtype_of(op.results[0])), dtype_of(op.results[0]))
     low, high = ([pair[side] for pair in pads] for side in (0, 1))
-    image = padded(scope, scope.full(op.operands[0]), shape, (low, high, [0] * len(shape)), fill)
-    found = ""
-    for _start, seen in _taps(scope, image, window, steps, strides, shape_of(op.results[0])):
-        found = scope.graph.add(_COMBINE[name], found, seen) if found else seen
-    return found
+    combine, sizes = combiner(scope, op.regions[0], converters), [*shape]
+    names = [
+        padded(scope, scope.full(value), shape, (low, high, [0] * len(shape)), scope.full(start))
+        for value, start in zip(op.operands[:count], op.operands[count:], strict=True)
+    ]
+    sizes = [extent + sum(pair) for extent, pair in zip(shape, pads, strict=True)]
+    for axis, extent in enumerate(window):
+        if extent > 1:
+            names, sizes = slid(scope, combine, names, sizes, axis, extent, steps[axis])
+    limits = [(extent - 1) * stride + 1 for extent, stride in zip(shape_of(op.results[0]), strides, strict=True)]
+    for result, name in zip(op.results, names, strict=True):
+        scope.set(result, sliced(scope.graph, name, [0] * len(shape), limits, strides))
 
 
 def _taps(
