@@ -15,9 +15,11 @@ from tvm_neuron.schedule.kernel import (
     Operand,
     Product,
     Reduction,
+    Scan,
     Statistics,
     Transposition,
 )
+from tvm_neuron.schedule.roles import scanned
 from tvm_neuron.schedule.tensor import Tensor
 
 Array = NDArray[Any]
@@ -106,12 +108,28 @@ def _value(expr: Expr, at: Mapping[Axis, Array], values: Values) -> Array:
 def _run_block(block: Block, values: Values, written: dict[Tensor, Array]) -> None:
     order = [*block.spatial, *block.reduction]
     at = _grid(order)
-    result = np.broadcast_to(_value(block.expr, at, values), [axis.extent for axis in order])
-    if block.combine:
+    if recurrence := scanned(block):
+        parts = (recurrence.factor, recurrence.term, recurrence.initial)
+        result = _scan(parts, order, recurrence.along, recurrence.counted, values)
+    else:
+        result = np.broadcast_to(_value(block.expr, at, values), [axis.extent for axis in order])
+    if block.combine and not recurrence:
         result = _COMBINES[block.combine](result, axis=tuple(range(len(block.spatial), len(order))))
         result = _OPERATIONS[block.combine](result, block.init)
     place = {axis: array[(..., *[0] * len(block.reduction))] for axis, array in at.items() if not axis.is_reduction}
     _store(block.output, [_value(part, place, values) for part in block.index], result, values, written)
+
+
+def _scan(parts: Sequence[Expr], axes: Sequence[Axis], along: Axis, counted: Axis, values: Values) -> Array:
+    """A recurrence of (factor, term, initial) over all axes but the one that counts it, the last of `axes`."""
+    assert axes[-1] is counted
+    at, extents = _grid(axes), [axis.extent for axis in axes]
+    every = (np.broadcast_to(_value(part, at, values), extents) for part in parts)
+    factor, term, initial = (array.take(0, axes.index(along)) for array in every)
+    found, state = np.empty(factor.shape), initial[..., 0]
+    for place in range(counted.extent):
+        state = found[..., place] = factor[..., place] * state + term[..., place]
+    return np.moveaxis(found, -1, axes.index(along))
 
 
 def _run_kernel(
@@ -135,7 +153,10 @@ def _run_kernel(
         inside = _grid([*outer, *root.axes])
         found = np.broadcast_to(_value(root.load, inside, values), [a.extent for a in (*outer, *root.axes)])
         inner = tuple(range(len(outer), found.ndim))
-        if isinstance(root, Statistics):
+        if isinstance(root, Scan):
+            axes = (*outer, *root.axes)
+            values[ACCUMULATOR] = _scan((root.factor, root.load, root.initial), axes, root.along, root.axes[0], values)
+        elif isinstance(root, Statistics):
             values[ACCUMULATOR] = np.stack([found.mean(inner)[..., 0], found.var(inner)[..., 0]], -1)
         else:
             values[ACCUMULATOR] = _COMBINES[root.combine](found, axis=inner)

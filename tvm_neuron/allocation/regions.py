@@ -5,7 +5,7 @@ from itertools import product
 
 from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.graph import linear_indices
-from tvm_neuron.schedule.kernel import Contraction, Kernel, Product, Reduction, Statistics, Transposition
+from tvm_neuron.schedule.kernel import Contraction, Kernel, Product, Reduction, Transposition
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.partitions import period
 from tvm_neuron.schedule.tensor import Tensor
@@ -67,8 +67,8 @@ def source_maps(kernel: Kernel, tensor: Tensor, partition_dim: int) -> list[tupl
         found += [operand.maps for operand in (root.stationary, root.moving) if operand.tensor is tensor]
     if isinstance(root, Transposition) and root.source.tensor is tensor:
         found.append(root.source.maps)
-    if isinstance(root, Reduction) and root.load.tensor is tensor:
-        found.append(linear_indices(root.load.indices) or ())
+    if isinstance(root, Reduction):
+        found += [linear_indices(load.indices) or () for load in root.loads if load.tensor is tensor]
     for load in kernel.operand_loads():
         if load.tensor is tensor:
             found.append(linear_indices(load.indices) or ())
@@ -102,9 +102,8 @@ def strip_sizes(
 ) -> dict[Axis, int]:
     """How much of each free axis the largest of these parts has."""
     sizes = {axis: axis.extent for axis in kernel.free}
-    whole_axes = kernel.free[-1:] if isinstance(kernel.root, Statistics) else ()
     for axis in kernel.free:
-        grain = axis.extent if axis in whole_axes else grains.get(axis, 1)
+        grain = axis.extent if axis in kernel.whole else grains.get(axis, 1)
         while sizes[axis] > grain and size_of({a: (0, size) for a, size in sizes.items()}) > budget:
             sizes[axis] = -(-((sizes[axis] + 1) // 2) // grain) * grain
     return sizes

@@ -31,7 +31,7 @@ from tvm_neuron.codegen.zones import vector_columns
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
 from tvm_neuron.program import DramTensor, Node, Program
-from tvm_neuron.schedule.kernel import Contraction, Gather, Kernel, Product, Reduction, Statistics, Transposition
+from tvm_neuron.schedule.kernel import Contraction, Gather, Kernel, Product, Reduction, Scan, Statistics, Transposition
 from tvm_neuron.schedule.sums import sums_on_the_way
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -41,6 +41,7 @@ _EMIT: dict[type, Callable[[Emitter, Kernel], None]] = {
     Transposition: emit_transposition,
     Reduction: emit_vector,
     Statistics: emit_vector,
+    Scan: emit_vector,
     NoneType: emit_vector,
 }
 

@@ -19,6 +19,7 @@ from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.kernels.sum_biases import sum_biases
 from tvm_neuron.codegen.kernels.tables import move_tables
 from tvm_neuron.codegen.kernels.widen_outputs import widen_outputs
+from tvm_neuron.codegen.overlap.work import load_ps
 from tvm_neuron.codegen.passes.after_moves import scale_after_moves
 from tvm_neuron.codegen.passes.batches import split_batches
 from tvm_neuron.codegen.passes.before_moves import compute_before_moves
@@ -44,6 +45,7 @@ from tvm_neuron.codegen.passes.pieces import cut_pieces
 from tvm_neuron.codegen.passes.reduce_once import reduce_once
 from tvm_neuron.codegen.passes.reductions import split_reductions, stage_reductions
 from tvm_neuron.codegen.passes.row_values import subtract_as_add
+from tvm_neuron.codegen.passes.running_sums import running_sums
 from tvm_neuron.codegen.passes.separate_parts import separate_parts
 from tvm_neuron.codegen.passes.skip_padding import skip_padding
 from tvm_neuron.codegen.passes.spread_rows import spread_rows
@@ -154,6 +156,21 @@ def _run(work: _Work, steps: Iterable[Step[_Work]]) -> None:
             step.run(work)
 
 
+def _scan(w: _Work) -> None:
+    """Cumulative sums by scans, if that takes less time with the moves that either way needs."""
+    trial = replace(w, graph=_copied(w.graph))
+    if running_sums(trial.graph) and _price_laid_out(trial) < _price_laid_out(w):
+        w.graph = trial.graph
+
+
+def _price_laid_out(w: _Work) -> int:
+    """Picoseconds of the kernels as blocks lie one after the other, and of bringing in their weights."""
+    trial = replace(w, graph=_copied(w.graph))
+    _run(trial, STEPS[_JOINED + 1 : _place_of("choose_dims")])
+    _run(trial, STEPS[_LAYOUTS : _place_of("move_tables")])
+    return sum(kernel_ps(k, trial.partition_of, w.device) + load_ps(k, w.device) for k in trial.kernels)
+
+
 def _give_dimensions(graph: Graph) -> None:
     """Tensors without dimensions get one of a single element: memory has partitions and bytes, no bare numbers."""
     bare = {tensor for tensor in [*graph.tensors(), *graph.outputs] if not tensor.shape}
@@ -262,6 +279,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("skip_padding", "all padding is there", _graph(skip_padding, "device"), True),
     Step("split_windows", "windows are final", _graph(split_windows)),
     Step("split_batches", "before layouts, which follow from what is one product", _graph(split_batches, "device")),
+    Step("scan", "windows and batches are final, so that what is a cumulative sum looks like one", _scan),
     Step("join_dims", "another way of what follows: dimensions are final but for their number", _graph(join_dims)),
     Step("spread_rows", "dimensions are final but for those that layouts scatter", _graph(spread_rows)),
     Step("stage_reductions", "of long rows that were not spread", _graph(stage_reductions), True),

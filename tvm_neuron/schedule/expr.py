@@ -54,6 +54,10 @@ INTEGER = "int."
 GATHER = "gather."
 """In front of dimensions: the data at positions along them as one; both are operands, known at run time."""
 
+SCAN = "scan"
+"""Of (factor, term, initial, at, counted): what a recurrence is at the place `at` of an axis, as a block adds it up
+over the axis `counted`: factor * (what it is one place before) + term, after `initial`. Each is a number or a load."""
+
 Expr = Num | Index | Load | Apply
 
 

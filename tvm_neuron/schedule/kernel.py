@@ -1,15 +1,15 @@
 """Kernel: one scheduled nest: a root (contraction or reduction, or none) and the arithmetic on its way out."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.program import Origin
-from tvm_neuron.schedule.expr import Axis, Expr, Load, loads
+from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, loads
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
@@ -105,10 +105,45 @@ class Reduction:
     combine: str
     axes: tuple[Axis, ...]
 
+    @property
+    def loads(self) -> tuple[Load, ...]:
+        """All that it reads."""
+        return (self.load,)
+
+    def reading(self, leaf: Callable[[Num | Index | Load], Expr]) -> Self:
+        """The same of other loads."""
+        load = leaf(self.load)
+        assert isinstance(load, Load)
+        return replace(self, load=load)
+
 
 @dataclass(frozen=True, eq=False)
 class Statistics(Reduction):
     """root[p, *free, which] = the mean over the axes of load, then the variance around it; `which` is the last axis."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scan(Reduction):
+    """root[p, *free] = factor * (root one place before along the free axis `along`, at first initial) + load.
+
+    The one reduced axis counts `along`; `load` and `factor` lie along it, `initial` is the same all along.
+    """
+
+    factor: Num | Load
+    initial: Num | Load
+    along: Axis
+
+    @property
+    def loads(self) -> tuple[Load, ...]:
+        """All that it reads."""
+        return tuple(part for part in (self.load, self.factor, self.initial) if isinstance(part, Load))
+
+    def reading(self, leaf: Callable[[Num | Index | Load], Expr]) -> Self:
+        """The same of other loads."""
+        factor, initial = leaf(self.factor), leaf(self.initial)
+        assert isinstance(factor, Num | Load)
+        assert isinstance(initial, Num | Load)
+        return replace(super().reading(leaf), factor=factor, initial=initial)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +192,13 @@ class Kernel:
             if all(here == self.out_maps for here in found) and every.count(tensor) == len(found)
         )
 
+    @property
+    def whole(self) -> tuple[Axis, ...]:
+        """The free axes along which it can't be cut: what it makes of one place it needs for the next."""
+        if isinstance(self.root, Scan):
+            return (self.root.along,)
+        return self.free[-1:] if isinstance(self.root, Statistics) else ()
+
     @cached_property
     def stepped(self) -> frozenset[Axis]:
         """The free axes along which its arithmetic reads from one run of partitions after the other."""
@@ -185,7 +227,7 @@ class Kernel:
         elif isinstance(self.root, Transposition):
             yield self.root.source.tensor
         elif isinstance(self.root, Reduction):
-            yield self.root.load.tensor
+            yield from (load.tensor for load in self.root.loads)
         elif isinstance(self.root, Gather):
             yield from (t for t in (self.root.data.tensor, self.root.positions.tensor) if t.value is None)
         for load in self.operand_loads():

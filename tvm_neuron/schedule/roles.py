@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tvm_neuron.schedule.evaluate import evaluate
-from tvm_neuron.schedule.expr import GATHER, Apply, Axis, Expr, Index, Load, Num, axes_of
+from tvm_neuron.schedule.expr import GATHER, SCAN, Apply, Axis, Expr, Index, Load, Num, axes_of
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -88,6 +88,32 @@ def gathered(block: Block) -> Gathered | None:
     match block.expr:
         case Apply(op, (Load() as data, Load() as positions)) if op.startswith(GATHER):
             return Gathered(data, positions, tuple(map(int, op.removeprefix(GATHER).split("."))))
+    return None
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """A recurrence along an axis of what a block writes, and the summed axis along which its operands lie."""
+
+    factor: Num | Load
+    term: Num | Load
+    initial: Num | Load
+    along: Axis
+    counted: Axis
+
+    @property
+    def loads(self) -> list[Load]:
+        """Its operands in memory."""
+        return [part for part in (self.term, self.factor, self.initial) if isinstance(part, Load)]
+
+
+def scanned(block: Block) -> Scanned | None:
+    """The recurrence that the block is; None for any other block."""
+    match block.expr:
+        case Apply(
+            op, (Num() | Load() as factor, Num() | Load() as term, Num() | Load() as initial, Index(at), Index(counted))
+        ) if op == SCAN and block.combine:
+            return Scanned(factor, term, initial, at, counted)
     return None
 
 

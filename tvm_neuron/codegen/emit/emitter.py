@@ -213,7 +213,7 @@ def partition_firsts(kernel: Kernel, partition_of: Mapping[Tensor, int], staged:
     places = [(kernel.out, kernel.out_maps)]
     places += [(load.tensor, linear_indices(load.indices) or ()) for load in kernel.operand_loads()]
     if isinstance(kernel.root, Reduction):
-        places.append((kernel.root.load.tensor, linear_indices(kernel.root.load.indices) or ()))
+        places += [(load.tensor, linear_indices(load.indices) or ()) for load in kernel.root.loads]
     found, whole = [0], {kernel.out} & {*kernel.sources()}
     for tensor, maps in places:
         part = maps[partition_of[tensor]] if maps else Linear()

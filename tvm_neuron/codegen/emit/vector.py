@@ -11,6 +11,7 @@ from tvm_neuron.allocation.storage import OnChip, Span
 from tvm_neuron.codegen.emit.builder import Loops, Scratch
 from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
 from tvm_neuron.codegen.emit.nests import nests
+from tvm_neuron.codegen.emit.scan import Scanner
 from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.codegen.emit.statistics import emit_statistics, parts_of, statistics_bytes
 from tvm_neuron.codegen.emit.taken import innermost, most_bytes_taken
@@ -22,7 +23,7 @@ from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.isa.tile import MAX_FREE_DIMS
 from tvm_neuron.schedule.expr import Axis, Num, axes_of
 from tvm_neuron.schedule.graph import linear_indices
-from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction, Statistics, is_read_backward
+from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction, Scan, Statistics, is_read_backward
 from tvm_neuron.schedule.partitions import turns
 from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, contiguous, runs, segments, tile_sizes
 
@@ -45,7 +46,7 @@ def reduced_bytes(kernels: Iterable[Kernel]) -> int:
 def _keeps_reduced(kernel: Kernel) -> bool:
     """Whether it reduces to something else than its output: to values for its arithmetic, or to parts of one value."""
     root = kernel.root
-    is_in_parts = isinstance(root, Statistics) or kernel.expr is not ROOT or not kernel.free
+    is_in_parts = isinstance(root, Statistics | Scan) or kernel.expr is not ROOT or not kernel.free
     return isinstance(root, Reduction) and is_in_parts
 
 
@@ -79,6 +80,7 @@ def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
         with emitter.staging(kernel, region, slot):
             sizes = _sizes(kernel, root, region, emitter.device, elems)
             total = None if periods else total_of(emitter, kernel, region, sizes)
+            scan = Scanner(emitter, kernel, root) if isinstance(root, Scan) else None
             if total is not None:
                 sizes = total.sizes(sizes)
                 emitter.kept.add(total.kernel)
@@ -97,6 +99,8 @@ def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
                     if total is not None:
                         sums = total.tile(emitter, spans)
                         end.finish(Squeeze(end.patterns), None, loops, partial(Totalling, total=sums))
+                    elif scan is not None:
+                        scan.emit(spans, end.out)
                     elif root is None:
                         end.finish(Squeeze(end.patterns), None, loops)
                     else:
@@ -128,8 +132,8 @@ def _sizes(kernel: Kernel, root: Reduction | None, region: Region, device: Devic
     So do axes along which an operand changes that is the same along the innermost one: in each of their steps it is one
     value for each partition, which engines take on the way.
     """
-    if isinstance(root, Statistics):
-        return dict.fromkeys(kernel.free[:-1], 1) | {kernel.free[-1]: kernel.free[-1].extent}
+    if kernel.whole:
+        return {axis: axis.extent if axis in kernel.whole else 1 for axis in kernel.free}
     dims = MAX_FREE_DIMS - (len(root.axes) if root else 0)
     sizes = tile_sizes(kernel.free, region, elems)
     for place, axis in enumerate(kernel.free):

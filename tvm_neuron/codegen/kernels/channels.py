@@ -57,9 +57,7 @@ def channels_of(kernel: Kernel, low: int, count: int) -> Kernel:
     elif isinstance(root, Transposition):
         root = replace(root, source=operand(root.source))
     elif isinstance(root, Reduction):
-        load = leaf(root.load)
-        assert isinstance(load, Load)
-        root = replace(root, load=load)
+        root = root.reading(leaf)
     elif isinstance(root, Gather):
         root = replace(root, data=operand(root.data), positions=operand(root.positions))
     return replace(kernel, channel=channel, out_maps=maps, expr=rewrite(kernel.expr, leaf), root=root)

@@ -16,7 +16,7 @@ from tvm_neuron.codegen.zones import divide
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, rewrite
 from tvm_neuron.schedule.graph import linear_indices
-from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction, Statistics
+from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
@@ -53,7 +53,7 @@ class _Cutter:
             step = max(1, chunks * self.wanted // size) * PARTITIONS
             for low in range(0, extent, step):
                 yield from self.parts(channels_of(kernel, low, min(step, extent - low)))
-        elif isinstance(kernel.root, Reduction) and not isinstance(kernel.root, Statistics):
+        elif isinstance(kernel.root, Reduction) and not kernel.whole:
             yield from self._in_two_stages(kernel, kernel.root, size)
         else:
             yield kernel
@@ -82,7 +82,7 @@ def _with_fewer_constants(kernel: Kernel, most: int) -> Iterator[Kernel]:
     """The kernel in parts along the longest free axis of its constants, which take at most so many bytes in each."""
     size = 0 if kernel.by_dma else positions_bytes(kernel)
     found = [index for load in positional(kernel) for index in load.indices] if size > most else []
-    axes = [index.axis for index in found if isinstance(index, Index) and index.axis in kernel.free]
+    axes = [i.axis for i in found if isinstance(i, Index) and i.axis in kernel.free and i.axis not in kernel.whole]
     if not axes:
         yield kernel
         return

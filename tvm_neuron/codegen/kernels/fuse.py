@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, loads, replace_axes, rewrite
 from tvm_neuron.schedule.graph import linear_indices
-from tvm_neuron.schedule.kernel import ACCUMULATOR, Kernel, is_read_backward
+from tvm_neuron.schedule.kernel import ACCUMULATOR, Kernel, Scan, is_read_backward
 from tvm_neuron.schedule.linear import Linear, linear
 from tvm_neuron.schedule.tensor import Tensor, is_rounded
 from tvm_neuron.schedule.uses import readers_of, writers_of
@@ -50,6 +50,8 @@ def _join(first: Kernel, second: Kernel, tensor: Tensor) -> Kernel | None:
     """
     if second.root is not None or second.by_dma or first.by_dma:
         return None
+    if isinstance(first.root, Scan):
+        return None  # which writes what it goes on from
     if second.out in first.sources():
         return None  # a kernel reads no part of what it writes
     if first.root is None and any(load.tensor is ACCUMULATOR for load in second.operand_loads()):

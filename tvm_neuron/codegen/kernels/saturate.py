@@ -24,6 +24,7 @@ from tvm_neuron.schedule.kernel import (
     Operand,
     Product,
     Reduction,
+    Scan,
     Statistics,
     Transposition,
 )
@@ -84,9 +85,11 @@ class _Saturation:
         elif isinstance(root, Transposition) and not self._is_finite(root.source.tensor):
             source = self._copy(kernel, root.source.tensor, "float32")
             root = replace(root, source=Operand(source, root.source.maps))
-        elif isinstance(root, Reduction) and not self._is_finite(root.load.tensor):
-            tensor = self._copy(kernel, root.load.tensor, "float32")
-            root = replace(root, load=Load(tensor, root.load.indices))
+        elif isinstance(root, Reduction):
+            for load in root.loads:
+                if not self._is_finite(load.tensor):
+                    finite = Load(self._copy(kernel, load.tensor, "float32"), load.indices)
+                    root = root.reading(lambda part, old=load, new=finite: new if part == old else part)  # type: ignore[misc]
         expr = self._finite_inside(_finite_constants(kernel.expr))
         if kernel.out not in self.leaving:
             limit = self._limit(kernel.out)
@@ -163,13 +166,18 @@ def _sum_limits(kernels: list[Kernel]) -> dict[Tensor, float]:
             limit /= 2 * float(finite.sum(axis=tuple(range(finite.ndim - 1)), dtype=np.float64).max(initial=1.0))
         elif isinstance(root, Product):
             limit = (limit / (2 * root.depth.extent * prod(axis.extent for axis in root.steps))) ** 0.5
-        elif isinstance(root, Reduction) and root.combine == "add":
+        elif isinstance(root, Reduction) and (root.combine == "add" or _is_sum(root)):
             limit /= 2 * prod(axis.extent for axis in root.axes)
         elif isinstance(root, Statistics):
             limit = (limit / (8 * prod(axis.extent for axis in root.axes))) ** 0.5
         for tensor in (root.load.tensor,) if isinstance(root, Reduction) else kernel.multiplied():
             found[tensor] = min(found.get(tensor, _FLOAT32_MAX), limit)
     return found
+
+
+def _is_sum(root: Reduction) -> bool:
+    """Whether it adds up what it reads; what another scan comes to depends on its factors."""
+    return isinstance(root, Scan) and root.factor == Num(1.0)
 
 
 def _clamp(expr: Expr, limit: float) -> Expr:

@@ -72,7 +72,7 @@ def first_axis(kernel: Kernel, batch: int) -> Axis | None:
     if first is None or first.const or len(first.terms) != 1:
         return None
     ((axis, step),) = first.terms.items()
-    if isinstance(kernel.root, Transposition) and kernel.root.row is axis:
+    if axis in kernel.whole or (isinstance(kernel.root, Transposition) and kernel.root.row is axis):
         return None
     elsewhere = [m for m in kernel.out_maps[1:] if axis in m.terms]
     return axis if axis in kernel.free and axis.extent == batch and step == 1 and not elsewhere else None

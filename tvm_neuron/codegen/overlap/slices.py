@@ -117,7 +117,7 @@ def _cut(kernel: Kernel, dim: int, ranges: Sequence[Range]) -> list[Kernel]:
         return [kernel]
     part: Linear = kernel.out_maps[dim]
     axis, step = next(iter(part.terms.items()))
-    if len(part.terms) > 1 or step != 1 or low % PARTITIONS:
+    if len(part.terms) > 1 or step != 1 or low % PARTITIONS or axis in kernel.whole:
         return []
     if axis is not kernel.channel:
         return [restrict(kernel, axis, first - low, end - low, {}) for first, end in own]

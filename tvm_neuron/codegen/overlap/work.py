@@ -7,6 +7,7 @@ from collections import Counter
 from math import prod
 
 from tvm_neuron.codegen.emit.arithmetic import Arithmetic
+from tvm_neuron.codegen.emit.scan import scan_cycles
 from tvm_neuron.codegen.emit.statistics import statistics_cycles
 from tvm_neuron.codegen.emit.targets import Operand
 from tvm_neuron.codegen.emit.vector import MAX_TILE_ELEMS
@@ -16,7 +17,7 @@ from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.isa.engines import COMPUTE
 from tvm_neuron.isa.tile import Dims
 from tvm_neuron.schedule.expr import Load, axes_of
-from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel, Product, Reduction, Statistics, Transposition
+from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel, Product, Reduction, Scan, Statistics, Transposition
 from tvm_neuron.schedule.tiling import PARTITIONS
 from tvm_neuron.sim.clock import clock_hz, duration_ps
 
@@ -25,12 +26,15 @@ def work_of(kernel: Kernel, device: Device) -> dict[str, int]:
     """By engine; 0 for one that it does not need. Transfers are not counted."""
     if kernel.by_dma:
         return dict.fromkeys(COMPUTE, 0)
-    busy = Counter(_ends(kernel, device))
+    busy = Counter() if isinstance(kernel.root, Scan) else Counter(_ends(kernel, device))
     busy["pe"] += _matmul_cycles(kernel, device)
     if isinstance(kernel.root, Statistics):
         elems = prod(axis.extent for axis in kernel.root.axes)
         rows = _rows(kernel, device) * prod(axis.extent for axis in kernel.free[:-1])
         busy["pool"] += rows * statistics_cycles(elems, device)
+    elif isinstance(kernel.root, Scan):
+        rows = _rows(kernel, device) * prod(axis.extent for axis in kernel.free if axis not in kernel.whole)
+        busy["pool"] += rows * scan_cycles(kernel.root, device)
     elif isinstance(kernel.root, Reduction):
         busy["pool"] += _rows(kernel, device) * prod(a.extent for a in (*kernel.free, *kernel.root.axes)) // 2
     return {engine: duration_ps(busy[engine], clock_hz(device, engine)) if busy[engine] else 0 for engine in COMPUTE}

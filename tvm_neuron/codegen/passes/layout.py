@@ -22,7 +22,16 @@ from tvm_neuron.schedule.expr import Apply, Axis, Index, Load, Num, axes_of, loa
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
-from tvm_neuron.schedule.roles import Gathered, data_factor, factors, gathered, is_constant_contraction, product_factors
+from tvm_neuron.schedule.roles import (
+    Gathered,
+    Scanned,
+    data_factor,
+    factors,
+    gathered,
+    is_constant_contraction,
+    product_factors,
+    scanned,
+)
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
 
@@ -93,6 +102,8 @@ class _Layout:
             return self._lay_out_contraction(block)
         if product_factors(block):
             return self._lay_out_product(block)
+        if found := scanned(block):
+            return self._lay_out_scan(block, found)
         if not block.combine:
             return self._read_in_order(self._use_copy(block))
         load = block.expr
@@ -114,6 +125,19 @@ class _Layout:
             return self.copies.along(block, load, max(kept or single, key=lambda d: load.tensor.shape[d]))
         own = [axis for m in maps for axis in m.terms if not axis.is_reduction]
         return self.copies.packed(block, load, max(own, key=lambda axis: axis.extent, default=Axis("p", 1)))
+
+    def _lay_out_scan(self, block: Block, found: Scanned) -> Block:
+        """The block with what it scans along laid out within partitions."""
+        for load in found.loads:
+            maps = linear_indices(load.indices)
+            if maps is None or found.counted not in maps[self.partition_of[load.tensor]].terms:
+                continue
+            kept = [d for d, m in enumerate(maps) if m.terms and found.counted not in m.terms]
+            if kept:
+                block = self.copies.along(block, load, max(kept, key=lambda d: load.tensor.shape[d]))
+            else:
+                block = self.copies.packed(block, load, Axis("p", 1))
+        return block
 
     def _lay_out_contraction(self, block: Block) -> Block:
         data = data_factor(block)
@@ -168,6 +192,11 @@ class _Layout:
                 return max(rows, key=lambda d: block.output.shape[d])
         if _is_split_input(block):
             return _outer_dim(block.output)
+        if found := scanned(block):
+            rows = [d for d, m in enumerate(out_maps) if found.along not in m.terms]
+            lie = [self._partition_axes(load) for load in found.loads]
+            same = [d for d in rows if out_maps[d].terms and set(out_maps[d].terms) in lie]
+            return next(iter(same), max(rows, key=lambda d: block.output.shape[d]))
         for load in _varying(block):
             axes = self._partition_axes(load)
             for d, m in enumerate(out_maps):

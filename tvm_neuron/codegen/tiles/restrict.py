@@ -58,9 +58,7 @@ def restrict(kernel: Kernel, axis: Axis | None, low: int, high: int, places: Map
         row = part if part is not None and root.row is axis else root.row
         root = replace(root, source=operand(root.source), row=row)
     elif isinstance(root, Reduction):
-        load = leaf(root.load)
-        assert isinstance(load, Load)
-        root = replace(root, load=load)
+        root = root.reading(leaf)
     elif isinstance(root, Gather):
         assert root.data.tensor not in places, f"{root.data.tensor} is looked up at positions that may lie in any part"
         root = replace(root, data=operand(root.data), positions=operand(root.positions))

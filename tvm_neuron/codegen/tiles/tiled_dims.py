@@ -23,7 +23,9 @@ def tiled_dims(
         if dim is None or dim == partition_of[kernel.out]:
             return None
         part = kernel.out_maps[dim]
-        if kernel.channel in part.terms or any(step < 0 for step in part.terms.values()):
+        if not part.terms.keys().isdisjoint((kernel.channel, *kernel.whole)):
+            return None
+        if any(step < 0 for step in part.terms.values()):
             return None
         main = main_axis(part)
         axes = {main} if main is not None and has_whole_rows(part) else set(part.terms)

@@ -3,6 +3,8 @@
 As in any product, an infinity or NaN in the data reaches every sum along its axis (0 * inf is NaN).
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from tvm import relax
 
@@ -22,12 +24,22 @@ def _cumsum(call: relax.Call, block: Emitter) -> relax.Expr | None:
     extent = shape[axis]
     if extent > MAX_EXTENT:
         return _widely_summed(call, block)
-    matrix = np.triu(np.ones((extent, extent)), int(bool(call.attrs.exclusive)))
+    return summed(call.args[0], axis, bool(call.attrs.exclusive), False, block.emit)
+
+
+def summed(
+    data: relax.Expr, axis: int, is_exclusive: bool, is_reverse: bool, emit: Callable[[relax.Expr], relax.Expr]
+) -> relax.Expr:
+    """The sums of floats from the start of an axis (its end, reverse) up to each element, which exclusive ones lack."""
+    shape, dtype = [int(extent) for extent in data.ty.shape], str(data.ty.dtype)
+    ones = np.ones((shape[axis], shape[axis]))
+    matrix = np.tril(ones, -int(is_exclusive)) if is_reverse else np.triu(ones, int(is_exclusive))
+    weights = relax.const(matrix, dtype)
+    if axis == len(shape) - 1:
+        return emit(relax.op.matmul(data, weights))
     order = [*(d for d in range(len(shape)) if d != axis), axis]
-    data = call.args[0] if axis == len(shape) - 1 else block.emit(relax.op.permute_dims(call.args[0], order))
-    product = block.emit(relax.op.matmul(data, relax.const(matrix, str(call.ty.dtype))))
-    back = [order.index(d) for d in range(len(shape))]
-    return product if axis == len(shape) - 1 else block.emit(relax.op.permute_dims(product, back))
+    product = emit(relax.op.matmul(emit(relax.op.permute_dims(data, order)), weights))
+    return emit(relax.op.permute_dims(product, [order.index(d) for d in range(len(shape))]))
 
 
 def _widely_summed(call: relax.Call, block: Emitter) -> relax.Expr | None:
