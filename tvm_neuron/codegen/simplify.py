@@ -42,6 +42,7 @@ from tvm_neuron.codegen.passes.moves import (
 from tvm_neuron.codegen.passes.multiply_all import multiply_all
 from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.passes.pieces import cut_pieces
+from tvm_neuron.codegen.passes.recurrences import recurrences
 from tvm_neuron.codegen.passes.reduce_once import reduce_once
 from tvm_neuron.codegen.passes.reductions import split_reductions, stage_reductions
 from tvm_neuron.codegen.passes.row_values import subtract_as_add
@@ -76,6 +77,7 @@ class _Work:
     dims: Mapping[Tensor, int] = field(default_factory=dict)  # of tensors for which it was chosen beforehand
     partition_of: dict[Tensor, int] = field(default_factory=dict)
     kernels: list[Kernel] = field(default_factory=list)
+    without_scans: Graph | None = None  # another way, where some were made
 
     @property
     def context(self) -> Context:
@@ -112,13 +114,19 @@ def kernels_by_layout(
     tuning: Tuning,
     is_quick: bool,
 ) -> list[tuple[list[Kernel], dict[Tensor, int]]]:
-    """As `make_kernels`, with tensors laid out block by block and, where their price is clearly less, other ways."""
+    """As `make_kernels`, with tensors laid out block by block and, where their price is clearly less, other ways.
+
+    And without scans, whose price does not know how memory and transfers go along with them.
+    """
     work = _begun(graph, rules, device, precisions, tuning, is_quick)
+    plain = replace(work, graph=work.without_scans) if work.without_scans else None
     joined = replace(work, graph=_copied(work.graph))
     ways = _ways(work)
     if not is_quick and _is_joined(joined):
         best = min(_ways(joined), key=lambda way: _price(way, way.dims))
         ways += [best] if _price(best, best.dims) < _CLEARLY * _price(work, {}) else []
+    if plain and not is_quick:
+        ways += _ways(plain)
     for way in ways:
         _run(way, STEPS[_LAYOUTS:])
     return [(way.kernels, way.partition_of) for way in ways]
@@ -156,11 +164,25 @@ def _run(work: _Work, steps: Iterable[Step[_Work]]) -> None:
             step.run(work)
 
 
+def _recurrences(w: _Work) -> None:
+    """Steps of states by scans, if that takes less time with the moves that either way needs."""
+    trial = replace(w, graph=_copied(w.graph))
+    besides = recurrences(trial.graph, w.device)
+    if besides and _price_laid_out(trial) < _price_laid_out(w) + besides:
+        _take_scans(w, trial)
+
+
 def _scan(w: _Work) -> None:
     """Cumulative sums by scans, if that takes less time with the moves that either way needs."""
     trial = replace(w, graph=_copied(w.graph))
     if running_sums(trial.graph) and _price_laid_out(trial) < _price_laid_out(w):
-        w.graph = trial.graph
+        _take_scans(w, trial)
+
+
+def _take_scans(w: _Work, trial: _Work) -> None:
+    """Goes on with the scans, and keeps what there was without any."""
+    w.without_scans = w.without_scans or w.graph
+    w.graph = trial.graph
 
 
 def _price_laid_out(w: _Work) -> int:
@@ -279,6 +301,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("skip_padding", "all padding is there", _graph(skip_padding, "device"), True),
     Step("split_windows", "windows are final", _graph(split_windows)),
     Step("split_batches", "before layouts, which follow from what is one product", _graph(split_batches, "device")),
+    Step("recurrences", "steps are plain now, and wait for each other", _recurrences),
     Step("scan", "windows and batches are final, so that what is a cumulative sum looks like one", _scan),
     Step("join_dims", "another way of what follows: dimensions are final but for their number", _graph(join_dims)),
     Step("spread_rows", "dimensions are final but for those that layouts scatter", _graph(spread_rows)),

@@ -29,7 +29,11 @@ class Scanner:
         """One row: all of the axis along which the kernel scans, one place of the others."""
         root, free = self.root, self.kernel.free
         along = out.dims[free.index(root.along)]
-        initial = float(root.initial.value) if isinstance(root.initial, Num) else self._operand(root.initial, spans)
+        initial: float | Tile
+        if isinstance(root.initial, Load):
+            initial = replace(self._operand(root.initial, spans), dims=((1, 1),))
+        else:
+            initial = float(root.initial.value)
         if isinstance(root.factor, Load):
             factor = self._operand(root.factor, spans)
         else:
@@ -43,14 +47,13 @@ class Scanner:
         )  # fmt: skip
 
     def _operand(self, load: Load, spans: Mapping[Axis, Span]) -> Tile:
-        """What is read along the axis that is scanned; one value of each partition where that has none."""
+        """What is read along the axis that is scanned, the same all along where it has no such axis."""
         (counted,), maps = self.root.axes, linear_indices(load.indices) or ()
         storage = self.emitter.storage(load.tensor)
         assert isinstance(storage, OnChip), f"{load.tensor} was not brought into SBUF"
         axes = (*self.kernel.free, counted)
         tile = storage.tile(maps, self.kernel.channel, axes, {**spans, counted: Span(0, counted.extent)})
-        is_one = not any(counted in part.terms for part in maps)
-        return replace(tile, dims=((1, 1),) if is_one else tile.dims[-1:])
+        return replace(tile, dims=tile.dims[-1:])
 
 
 def scan_cycles(root: Scan, device: Device) -> int:

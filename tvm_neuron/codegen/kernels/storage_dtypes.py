@@ -4,7 +4,7 @@ from tvm_neuron.codegen.integers import is_integer
 from tvm_neuron.codegen.kernels.compared import compared_tensors
 from tvm_neuron.codegen.precision import DEFAULT, Precisions
 from tvm_neuron.isa.dtypes import device_dtype
-from tvm_neuron.schedule.kernel import Contraction, Kernel, Product, Statistics
+from tvm_neuron.schedule.kernel import Contraction, Kernel, Product, Scan, Statistics
 from tvm_neuron.schedule.tensor import Tensor, is_rounded
 
 SMALL_ELEMS = 1 << 16
@@ -47,5 +47,8 @@ def choose_dtypes(kernels: list[Kernel], precisions: Precisions = DEFAULT) -> di
 
 
 def _is_short(kernel: Kernel) -> bool:
-    """Whether what it writes takes little room: few elements, or the statistics of far more."""
-    return kernel.out.elems <= SMALL_ELEMS or isinstance(kernel.root, Statistics)
+    """Whether what it writes takes little room: few elements, or the statistics of far more.
+
+    Nor are running sums rounded, and states, which stand for all that lies before.
+    """
+    return kernel.out.elems <= SMALL_ELEMS or isinstance(kernel.root, Statistics | Scan)
