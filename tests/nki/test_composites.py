@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from tvm_neuron.errors import KernelError
+from tvm_neuron.nki import Kernel
+from tvm_neuron.sim import time_program
 
 RNG = np.random.default_rng(1)
 
@@ -74,6 +76,28 @@ def test_grids_over_cores(size: int) -> None:
     """As many instances as the product."""
     x = RNG.standard_normal((128, 40)).astype(np.float32)
     assert np.array_equal(doubled[size](x), 2 * x)
+
+
+def test_cores_share_the_dram() -> None:
+    """Two cores that add what they have take about half of the time, as long as their chip's DRAM serves both."""
+    x = RNG.standard_normal((1024, 2048)).astype(np.float32)
+    one, two = doubled_at(8).trace(x), doubled_at(4 * nl.nc(2)).trace(x)
+    assert one.latency_ps() == one.time().total_ps == two.time().total_ps
+    alone = [time_program(program, two.device).total_ps for program in two.by_core]
+    assert len(alone) == 2
+    assert max(alone) <= two.latency_ps() < 0.7 * one.latency_ps()
+    assert nl.spmd_dim(3, 4 * nl.nc(2)) == 24
+
+
+def doubled_at(size: int) -> Kernel:
+    @nki.jit
+    def doubled(x):
+        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        part = nl.ds(nl.program_id(0) * 128, 128)
+        nl.store(out[part], nl.load(x[part]) * 2.0)
+        return out
+
+    return doubled[size]
 
 
 def test_sizes_of_grids() -> None:

@@ -1,23 +1,57 @@
-"""Grids over several cores: as many instances, whose values are those of a plain grid, one after the other."""
+"""Grids over several cores: values are those of a plain grid; each core goes through its own instances in turn."""
 
-from typing import Any
+from collections.abc import Sequence
+from math import prod
+from typing import Any, Self
 
 from tvm_neuron.nki.source import wrong
 
 
-class nc(int):  # noqa: N801 - the language's own name
+class Spread(int):
+    """A size of a grid whose instances are spread over so many cores, the next one on the next core."""
+
+    cores: int
+
+    def __new__(cls, size: int, cores: int) -> Self:
+        """`size` instances."""
+        found = super().__new__(cls, size)
+        found.cores = cores
+        return found
+
+    def __mul__(self, other: int) -> "Spread":
+        return Spread(int(self) * int(other), self.cores * cores_of(other))
+
+    __rmul__ = __mul__
+
+
+class nc(Spread):  # noqa: N801 - the language's own name
     """So many cores, as a size of a grid: `kernel[nl.nc(2)]`, `kernel[4 * nl.nc(2)]`."""
 
+    def __new__(cls, count: int) -> Self:
+        """An instance on each."""
+        return super().__new__(cls, count, count)
 
-def spmd_dim(*sizes: Any) -> int:
+
+def spmd_dim(*sizes: Any) -> Spread:
     """An axis of a grid whose instances are spread over cores: as many as the product; the last size is that of cores.
 
     Raises:
         KernelError: the sizes are no whole numbers from 1 on.
     """
-    found = 1
     for size in sizes:
         if not hasattr(size, "__index__") or size < 1:
             raise wrong(f"spmd_dim of {list(sizes)}: give whole numbers from 1 on, cores as nl.nc(n) last")
-        found *= int(size)
+    return Spread(prod(map(int, sizes)), prod(map(cores_of, sizes)))
+
+
+def cores_of(size: int) -> int:
+    """Over how many cores an axis of a grid is spread."""
+    return size.cores if isinstance(size, Spread) else 1
+
+
+def core_of(program: Sequence[int], grid: Sequence[int]) -> int:
+    """The core on which an instance of a grid runs: the inner part of its place along each axis."""
+    found = 0
+    for place, size in zip(program, grid, strict=True):
+        found = found * cores_of(size) + place % cores_of(size)
     return found

@@ -3,7 +3,7 @@
 import functools
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.errors import NeuronError
-from tvm_neuron.hw import Device, load_device
+from tvm_neuron.hw import Device, load_device, load_instance
 from tvm_neuron.isa.dtypes import DTYPES, device_dtype
 from tvm_neuron.neff import Neff, TensorInfo
 from tvm_neuron.nki.allocate import Assembled, assemble
+from tvm_neuron.nki.cores import Spread, core_of
 from tvm_neuron.nki.dialects import BETA2, Dialect
 from tvm_neuron.nki.dtypes import dtype_name
 from tvm_neuron.nki.source import raised, wrong
@@ -23,9 +24,10 @@ from tvm_neuron.nki.tile import Tile
 from tvm_neuron.nki.trace import USUAL_CHIP, Trace, begin, end, is_tracing
 from tvm_neuron.nki.unwritten import Unwritten, unwritten
 from tvm_neuron.nki.view import View
+from tvm_neuron.program import Program
 from tvm_neuron.program.verify import verify
 from tvm_neuron.runtime.version import VERSION
-from tvm_neuron.sim import Machine, Timing, time_program
+from tvm_neuron.sim import Machine, Timing, ends_ps, time_program
 from tvm_neuron.sim.memory import NAN_BYTE
 
 Array = NDArray[Any]
@@ -41,6 +43,7 @@ class Traced:
     inputs: Mapping[str, Array]
     returned: Any
     unwritten: Unwritten
+    by_core: tuple[Program, ...] = ()  # of a grid over several cores
 
     def run(self, mode: str = "nest") -> Any:
         """The values that it returns, as arrays; `mode` as of `Machine`.
@@ -71,12 +74,22 @@ class Traced:
         )  # fmt: skip
 
     def time(self) -> Timing:
-        """What one run takes on the modelled core."""
+        """What one run takes on one modelled core, one instance after the other."""
         return time_program(self.assembled.program, self.device)
+
+    def latency_ps(self) -> int:
+        """Until the last core of its grid is through, if all begin together and share the DRAM of their chip.
+
+        Raises:
+            DeviceError: the grid is over several cores, and it is not known what those of this device share.
+        """
+        if not self.by_core:
+            return self.time().total_ps
+        return max(ends_ps(self.by_core, self.device, load_instance("", self.device)))
 
 
 class Kernel:
-    """A kernel. Calling it runs it on the model; `kernel[grid](...)` runs one instance after the other."""
+    """A kernel. Calling it runs it on the model; `kernel[grid](...)` does so for each instance of a grid."""
 
     def __init__(
         self, function: Callable[..., Any], chip: str = USUAL_CHIP, grid: tuple[int, ...] = (), dialect: Dialect = BETA2
@@ -89,7 +102,8 @@ class Kernel:
         sizes = grid if isinstance(grid, tuple) else (grid,)
         if any(not hasattr(size, "__index__") or size < 0 for size in sizes):
             raise wrong(f"kernel '{self.name}' is launched on a grid of {list(sizes)}: give whole numbers from 0 on")
-        return type(self)(self.function, self.chip, tuple(max(1, int(size)) for size in sizes), self.dialect)
+        grid = tuple(size if isinstance(size, Spread) else max(1, int(size)) for size in sizes)
+        return type(self)(self.function, self.chip, grid, self.dialect)
 
     def on(self, chip: str) -> "Kernel":
         """The same kernel for another chip, by its name or the file that describes it."""
@@ -119,28 +133,45 @@ class Kernel:
             inspect.signature(self.function).bind(*args, **words)
         except TypeError as error:
             raise wrong(f"kernel '{self.name}' takes {inspect.signature(self.function)}: {error}") from error
-        trace = Trace(load_device(self.chip), self.dialect, Tile, grid=self.grid)
+        every = list(itertools.product(*(range(size) for size in self.grid)))
+        trace, inputs, returned = self._traced(args, words, every)
+        outputs = each_of(returned)
+        _check_outputs(trace, outputs)
+        blanks = unwritten(trace, outputs)
+        assembled = assemble(trace, {view.tensor.number for view in outputs})
+        verify(assembled.program, trace.device)
+        by_core: dict[int, list[tuple[int, ...]]] = {}
+        for program in every:
+            by_core.setdefault(core_of(program, self.grid), []).append(program)
+        alone = [self._of_core(args, words, by_core[core]) for core in sorted(by_core)] if len(by_core) > 1 else []
+        traced = Traced(self.name, trace.device, assembled, inputs, returned, blanks, tuple(alone))
+        for watcher in _watchers:
+            watcher(traced)
+        return traced
+
+    def _of_core(self, args: Sequence[Any], words: Mapping[str, Any], programs: Sequence[tuple[int, ...]]) -> Program:
+        """The program of one of several cores, for its time: it has only some instances, and so writes only a part."""
+        trace, _, returned = self._traced(args, words, programs)
+        return assemble(trace, {view.tensor.number for view in each_of(returned)}).program
+
+    def _traced(
+        self, args: Sequence[Any], words: Mapping[str, Any], programs: Iterable[tuple[int, ...]]
+    ) -> tuple[Trace, dict[str, Array], Any]:
+        """What such instances of the grid do, the arrays that it is given, and what the last one returns."""
+        trace = Trace(load_device(self.chip), self.dialect, Tile, grid=tuple(map(int, self.grid)))
         inputs: dict[str, Array] = {}
         begin(trace)
         try:
             given = [_given(trace, inputs, f"arg{at}", value) for at, value in enumerate(args)]
             named = {name: _given(trace, inputs, name, value) for name, value in words.items()}
             returned: Any = None
-            for program in itertools.product(*(range(size) for size in self.grid)):
+            for program in programs:
                 trace.program, trace.next_shared = program, 0
                 returned = self._run(given, named)
             trace.settle()
         finally:
             end()
-        outputs = each_of(returned)
-        _check_outputs(trace, outputs)
-        blanks = unwritten(trace, outputs)
-        assembled = assemble(trace, {view.tensor.number for view in outputs})
-        verify(assembled.program, trace.device)
-        traced = Traced(self.name, trace.device, assembled, inputs, returned, blanks)
-        for watcher in _watchers:
-            watcher(traced)
-        return traced
+        return trace, inputs, returned
 
 
 _watchers: list[Callable[[Traced], None]] = []

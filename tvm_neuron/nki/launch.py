@@ -10,20 +10,19 @@ from tvm_neuron import neff
 from tvm_neuron.nki.dialects import BETA1, BETA2, Dialect
 from tvm_neuron.nki.kernel import Kernel, Traced, jit
 from tvm_neuron.nki.trace import is_tracing
-from tvm_neuron.sim import Timing
 
 _PS_PER_US = 10**6
 
 
 @dataclass(frozen=True)
 class Latency:
-    """The modelled time of a kernel on the core; it is the same in every run."""
+    """The modelled time of a kernel on its cores, in picoseconds; it is the same in every run."""
 
-    timing: Timing
+    total_ps: int
 
     def get_latency_percentile(self, percentile: int) -> float:
         """Microseconds."""
-        return self.timing.total_ps / _PS_PER_US
+        return self.total_ps / _PS_PER_US
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Benchmark(Kernel):
         if is_tracing():
             return self.function(*args, **words)
         traced = self.trace(*args, **words)
-        self.benchmark_result = BenchmarkResult(Latency(traced.time()))
+        self.benchmark_result = BenchmarkResult(Latency(traced.latency_ps()))
         if self.save_neff_name:
             save(traced, self.save_neff_name)
         return traced.run()

@@ -102,16 +102,25 @@ def interval_ps(lines: Sequence[Line], instance: Instance) -> list[float]:
     return found
 
 
-def ends_ps(program: Program, device: Device, instance: Instance, cores: int) -> list[int]:
-    """When each of an instance's first cores is through with a program that all of them begin at 0, once.
+def ends_ps(programs: Sequence[Program], device: Device, instance: Instance) -> list[int]:
+    """When each of an instance's first cores is through with its program, if all begin at 0, once.
 
     Raises:
-        ProgramError: the program deadlocks.
+        ProgramError: a program deadlocks.
     """
-    (stage,) = _stages(Line([program], device, [cores]), instance)
-    stage.came = dict.fromkeys(range(cores), 0)
-    _Run(instance, [(stage, cores)]).run()
-    return [stage.done[core] for core in range(cores)]
+    clocks = {id(program): _clock_of(program, device) for program in programs}
+    stages = [
+        _Stage([copy(clocks[id(program)])], [instance.chip_of(core)], None, [], 0, came={0: 0})
+        for core, program in enumerate(programs)
+    ]
+    _Run(instance, [(stage, 1) for stage in stages]).run()
+    return [stage.done[0] for stage in stages]
+
+
+def _clock_of(program: Program, device: Device) -> CoreClock:
+    dynamic = expand(program)
+    costs = [instruction.cost(device) for instruction in dynamic.statics]
+    return CoreClock(program, device, dynamic, costs, dependent(dynamic))
 
 
 def _stages(line: Line, instance: Instance) -> list[_Stage]:
@@ -119,9 +128,7 @@ def _stages(line: Line, instance: Instance) -> list[_Stage]:
     found: list[_Stage] = []
     last_chip, core = 0, line.first_core + sum(line.replicas)
     for program, count in zip(reversed(line.programs), reversed(line.replicas), strict=True):
-        dynamic = expand(program)
-        costs = [instruction.cost(line.device) for instruction in dynamic.statics]
-        clock = CoreClock(program, line.device, dynamic, costs, dependent(dynamic))
+        clock = _clock_of(program, line.device)
         core -= count
         chips = [instance.chip_of(core + at) for at in range(count)]
         way = [(chip, line.carried.get(chip, 0)) for chip in range(chips[-1], last_chip)] if found else []

@@ -55,7 +55,7 @@ def together_ps(program: Program, device: Device, instance: Instance, cores: int
     Raises:
         ProgramError: it deadlocks.
     """
-    return max(ends_ps(program, device, instance, min(cores, instance.cores_per_chip)))  # chips are alike
+    return max(ends_ps([program] * min(cores, instance.cores_per_chip), device, instance))  # chips are alike
 
 
 def _rounds(step: Exchange) -> Iterator[tuple[Round, bool]]:

@@ -110,7 +110,7 @@ def _place(part: Expr, tensor: Tensor) -> tuple[Linear, ...] | None:
 
 def _even_steps(places: Sequence[tuple[Linear, ...]]) -> list[int] | None:
     """By dimension how far each place is from the one before; None where they differ otherwise."""
-    found = []
+    found: list[int] = []
     for dim in zip(*places, strict=True):
         steps = {after.const - before.const for before, after in pairwise(dim)}
         if len(steps) > 1 or any(part.terms != dim[0].terms for part in dim):
