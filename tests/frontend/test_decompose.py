@@ -135,3 +135,33 @@ def test_the_largest_of_one_number_alone_is_refused() -> None:
     proto = model(node, {"x": np.float32(1)}, {"k": np.int64([1])})
     with pytest.raises(ModelError, match=r"\(TopK\) can't be imported"):
         frontend.from_onnx(proto)
+
+
+@pytest.mark.parametrize("sides", ["W", "HW", "DHW"])
+def test_transposed_convolutions_with_channels_last(sides: str) -> None:
+    """As TVM itself computes them with channels first, the only layout that it has kernels for."""
+    rng, rank = np.random.default_rng(3), len(sides)
+    image = rng.standard_normal((1, *(4, 3, 5)[:rank], 3)).astype(np.float32)
+    kernel = rng.standard_normal((*(2, 3, 2)[:rank], 4, 3)).astype(np.float32)  # results before channels
+    operator = getattr(relax.op.nn, f"conv{rank}d_transpose")
+    first = [0, rank + 1, *range(1, rank + 1)]
+    found, wanted = (
+        _computed(lambda *args, made=made: operator(*args, strides=[2] * rank, **made), arrays, target)
+        for made, arrays, target in (
+            ({"data_layout": f"N{sides}C", "kernel_layout": f"{sides}OI"}, (image, kernel), "neuron/inf2"),
+            ({}, (image.transpose(first), kernel.transpose(rank + 1, rank, *range(rank))), "llvm"),
+        )
+    )
+    np.testing.assert_allclose(found.transpose(first), wanted, rtol=0.02, atol=0.05)  # sums of bfloat16's products
+
+
+def _computed(make: Any, arrays: tuple[np.ndarray, ...], target: str) -> np.ndarray:
+    """What a module of one call gives, its second operand a weight."""
+    data = relax.Var("x", relax.TensorType(arrays[0].shape, "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [data]):
+        with builder.dataflow():
+            result = builder.emit_output(builder.emit(make(data, relax.const(np.ascontiguousarray(arrays[1])))))
+        builder.emit_func_output(result)
+    machine = relax.VirtualMachine(tvm.compile(builder.get(), target=target), tvm.cpu())
+    return machine["main"](tvm.runtime.tensor(np.ascontiguousarray(arrays[0]))).numpy()

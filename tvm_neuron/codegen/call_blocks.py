@@ -105,6 +105,8 @@ def _read(call: relax.Call, origin: Origin) -> Template:
             blocks += read_kernel(kernel, [value_of(arg, known) for arg in value.args[1].fields], results, origin)
             known[binding.var] = tuple(results) if len(results) > 1 else results[0]
         elif isinstance(value, relax.Call):
+            if value.op == call.op:  # which its legalisation gives back where it knows no kernel
+                raise CompileError(f"{origin}: TVM has no kernel of {call.op.name} with these attributes")
             inner, known[binding.var] = call_blocks(value, [value_of(arg, known) for arg in value.args], "", origin)
             blocks += inner
         else:

@@ -2,13 +2,23 @@
 
 from tvm import relax
 
-from tvm_neuron.frontend.decompose import cumulative, extremes, inference, norms, ranking, scattering, unlowered
+from tvm_neuron.frontend.decompose import (
+    cumulative,
+    extremes,
+    inference,
+    layouts,
+    norms,
+    ranking,
+    scattering,
+    unlowered,
+)
 from tvm_neuron.frontend.decompose.emitter import Emitter, Expansion
 from tvm_neuron.frontend.origin import with_blocks
 
 _EXPANSIONS: dict[str, Expansion] = {
     **inference.EXPANSIONS,
     **cumulative.EXPANSIONS,
+    **layouts.EXPANSIONS,
     **extremes.EXPANSIONS,
     **norms.EXPANSIONS,
     **ranking.EXPANSIONS,
