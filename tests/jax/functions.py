@@ -110,6 +110,11 @@ def _elementwise() -> dict[str, Function]:
                              (np.append(whole(2**30, 20) * -2, -1).astype(np.int32), whole(256, 20).astype(np.uint8))),
         "clz": (jax.lax.clz, (np.array([0, 1, 2, 255, 2**30, -1, -77], np.int32),)),
         "unsigned_negative": (lambda x, y: (-x, -y), (whole(99, 9).astype(np.uint8), whole(99, 9).astype(np.uint32))),
+        "reduce_precision": (
+            lambda x: tuple(jax.lax.reduce_precision(x, *bits) for bits in ((5, 10), (8, 7), (4, 3), (8, 23), (3, 23))),
+            (np.concatenate([floats(60) * (10.0 ** (whole(14, 60) - 7)).astype(np.float32),
+                             np.float32([0, -0.0, np.inf, -np.inf, np.nan, 65519, 65520, 1 + 2**-11, 1 + 3 * 2**-11])]),
+             )),
         "shift_with_sign": (lambda x, n, y: (jax.lax.shift_right_arithmetic(x, n), jax.lax.shift_left(x, n),
                                              jax.lax.shift_right_arithmetic(y, y % 9)),
                             (whole(2**31 - 1, 40) * 2, whole(40, 40), whole(256, 20).astype(np.uint8))),

@@ -75,6 +75,13 @@ def check(found: list[np.ndarray], wanted: Any, tolerance: float) -> None:
         np.testing.assert_allclose(got, right, rtol=tolerance, atol=tolerance / 10 * largest, equal_nan=True)
 
 
+def test_precision_is_reduced_to_the_bit() -> None:
+    function, arguments = FUNCTIONS["reduce_precision"]
+    library = tvm_neuron.jax.compile(function, *arguments, target="neuron/inf2", options=EXACT)
+    for found, wanted in zip(run(library, arguments), jax.jit(function)(*arguments), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gives_what_jax_gives(name: str) -> None:
     function, arguments = FUNCTIONS[name]
@@ -199,6 +206,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
         (lambda x: jax.lax.bitcast_convert_type(x, np.int16), "bits that only a run tells are taken in numbers of the"),
         (lambda x: jax.lax.complex(x, x).real, r"stablehlo.complex\) has no converter to ONNX"),
         (lambda x: jnp.fft.rfft(x).real, r"fft\) has no converter to ONNX"),
+        (lambda x: jax.lax.reduce_precision(x.astype(jnp.float16), 4, 3), "it rounds float16; float32 alone can be"),
         (lambda x: jax.lax.reduce_window(x, 1.0, jax.lax.add, (2,), (1,), "VALID"), "it starts from another value"),
         (lambda x: jax.lax.reduce(x, 0.0, lambda a, b: jnp.stack([a, b]).sum(), (0,)), "no operator of single"),
         (lambda x: jax.lax.reduce(x[:0], 0.0, jnp.logaddexp, (0,)), "it combines no elements otherwise than by one"),
