@@ -76,7 +76,7 @@ def copy(tensor: int, at: int) -> DmaCopy:
 def emitted(*body: Node) -> Emitted:
     tensors = (DramTensor("x", "input", (ROWS, ELEMS), "float32"), DramTensor("w", "weight", (ROWS, ELEMS), "float32"))
     program = Program(tensors, (Origin("a", "Add"),), body)
-    return Emitted(cast(Any, SimpleNamespace()), program, (), {}, ())
+    return Emitted(cast(Any, SimpleNamespace()), program, (), {}, (), False)
 
 
 X, W = copy(0, 0), copy(1, 8192)

@@ -60,7 +60,7 @@ def emitted(parts: list[Part], repeated: frozenset[int] = frozenset()) -> Emitte
     whole = DramTile(0, "float32", Affine(), ((ELEMS, ROWS), (1, ELEMS)))
     body.append(DmaCopy(whole, Part(0, ELEMS, ROWS).tile, STORE_QUEUE))
     builder = cast(Builder, SimpleNamespace(repeats={f"w{number}": 2 for number in repeated}))
-    return Emitted(builder, Program(tuple(tensors), (Origin("all", "nn.dense"),), tuple(body)), (), arrays, ())
+    return Emitted(builder, Program(tuple(tensors), (Origin("all", "nn.dense"),), tuple(body)), (), arrays, (), False)
 
 
 def transfers(of: Emitted) -> int:

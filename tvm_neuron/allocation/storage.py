@@ -50,7 +50,10 @@ class OnChip:
     chunk_elems: int
 
     def tile(self, maps: Sequence[Linear], channel: Axis, free: Sequence[Axis], spans: Spans) -> Tile:
-        """The elements `maps` over the spans: [channels, *free]; axes that step partitions stay on one, see `turns`."""
+        """The elements `maps` over the spans: [channels, *free].
+
+        Axes that step partitions stay on one, see `turns`, but for those that step whole chunks.
+        """
         run, part = spans[channel], maps[self.partition_dim]
         steps = {axis: step for axis, step in part.terms.items() if axis in spans}
         start = part.const + sum(step * spans[axis].start for axis, step in steps.items())
@@ -68,8 +71,12 @@ class OnChip:
             affine(start % PARTITIONS),
             run.size if has_channel else 1,
             affine((elems + moved) * item + self.offset, _sum_terms(terms + more, item)),
-            tuple((_step(maps, self.strides, axis), spans[axis].size) for axis in free),
+            tuple((self._free_step(maps, axis), spans[axis].size) for axis in free),
         )
+
+    def _free_step(self, maps: Sequence[Linear], axis: Axis) -> int:
+        chunks, rest = divmod(maps[self.partition_dim].terms.get(axis, 0), PARTITIONS)
+        return _step(maps, self.strides, axis) + (0 if rest else chunks * self.chunk_elems)
 
 
 @dataclass(frozen=True)

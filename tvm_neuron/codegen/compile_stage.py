@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tvm_neuron.codegen.choose import HOLD_BACK, IN_ORDER, INPUTS_FIRST, JOIN_LOADS, choose
+from tvm_neuron.codegen.choose import APART, HOLD_BACK, IN_ORDER, INPUTS_FIRST, JOIN_LOADS, choose
 from tvm_neuron.codegen.emit.builder import Builder
 from tvm_neuron.codegen.emit.spread import spread_roots
 from tvm_neuron.codegen.emit_stage import emit_stage
@@ -38,7 +38,7 @@ KEPT = Alternative("with_outputs_kept", "where nothing runs in tiles, which leav
 ARRIVING = Alternative("start_as_it_arrives", "where nothing runs in tiles, which also start with what has come")
 ORDERS = Alternative("orders", "tiles are there, and the clock tells which order is quickest")
 ZEROS = Alternative("zeros_first", "where nothing runs in tiles, and the clock tells whether the first layers may wait")
-STEPS = (OVERLAP, KEPT, ARRIVING, ORDERS, ZEROS, HOLD_BACK, JOIN_LOADS, INPUTS_FIRST, IN_ORDER)
+STEPS = (OVERLAP, KEPT, ARRIVING, ORDERS, ZEROS, APART, HOLD_BACK, JOIN_LOADS, INPUTS_FIRST, IN_ORDER)
 """What becomes of the kernels of a core; between, tiles and places in memory are chosen, which all programs need."""
 
 

@@ -55,6 +55,7 @@ class Emitted:
     prologue: tuple[Node, ...]
     arrays: Mapping[str, NDArray[Any]]
     nodes: tuple[tuple[Node, ...], ...]  # by kernel, but for what runs once
+    has_joined: bool  # whether instructions cover several chunks of partitions
 
 
 def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> Emitted:
@@ -78,6 +79,7 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     dram, images = _dram_tensors(stage, room, builder)
     sums = sums_on_the_way(stage.kernels)
     emitter = Emitter(builder, room.plan, device, dram, room.keeps, images=images, uses=_uses(stage), sums=sums)
+    emitter.chunks_apart = stage.chunks_apart
     for zeros in slots.zero(slots.pitch if stage.zeros_first else 0):
         builder.emit(zeros)
     ends = [0]
@@ -106,7 +108,7 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     once, always = (vectors, ()) if keep_weights else ((), vectors)
     program = Program(tuple(builder.tensors), tuple(builder.origins), (*always, *builder.body))
     nodes = tuple(tuple(builder.body[start:end]) for start, end in pairwise(ends))
-    return Emitted(builder, program, (*once, *builder.prologue), builder.arrays, nodes)
+    return Emitted(builder, program, (*once, *builder.prologue), builder.arrays, nodes, emitter.has_joined)
 
 
 def _uses(stage: Stage) -> Mapping[int, list[int]]:

@@ -46,7 +46,7 @@ class ArrayTiles:
         for axis in kernel.free:
             every = self.periods.get(axis, 1)
             size = axis.extent if axis.extent <= room else room // every * every
-            if axis not in fixed and size > 1:
+            if axis not in fixed and size > 1 and size >= self.group_size:
                 self.group, self.group_size = axis, size
 
     def emit(self, region: Region) -> Iterator[tuple[dict[Axis, Span], Tile]]:
@@ -69,7 +69,7 @@ class ArrayTiles:
 
     def _cuts(self, axis: Axis, low: int, high: int) -> tuple[Sequence[Segment], int | None]:
         if axis in self.rows:
-            return [(low + start, size, count) for start, size, count in self.rows[axis]], PARTITIONS
+            return self.rows[axis], PARTITIONS
         if axis in self.sizes:
             return segments(low, high, self.sizes[axis]), None
         if axis is self.group:

@@ -57,6 +57,8 @@ class Emitter:
     kept: set[Kernel] = field(default_factory=set)  # of these, those whose sums the kernel before has kept
     _arriving: set[Tensor] = field(default_factory=set)
     _staged: dict[Tensor, OnChip] = field(default_factory=dict)
+    chunks_apart: bool = False  # no instruction covers several chunks of partitions
+    has_joined: bool = False  # whether any does
     positions: dict[Tensor, OnChip] = field(default_factory=dict)  # constants of the current kernel, see `positions`
 
     def queue(self, usual: int) -> int:

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from tvm_neuron.allocation.regions import grains
 from tvm_neuron.allocation.storage import OnChip, Span
 from tvm_neuron.codegen.emit.array_tiles import ArrayTiles
+from tvm_neuron.codegen.emit.chunks import has_chunks, in_chunks
 from tvm_neuron.codegen.emit.emitter import Emitter
 from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.isa import Matmul, Tile, Transpose
@@ -12,7 +13,7 @@ from tvm_neuron.isa.tile import MAX_FREE_DIMS
 from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.kernel import Kernel, Operand, Product, Transposition
 from tvm_neuron.schedule.partitions import starts
-from tvm_neuron.schedule.tiling import PARTITIONS, runs, tile_sizes
+from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, runs, tile_sizes
 
 
 def emit_product(emitter: Emitter, kernel: Kernel) -> None:
@@ -55,14 +56,28 @@ def emit_transposition(emitter: Emitter, kernel: Kernel) -> None:
     root = kernel.root
     assert isinstance(root, Transposition)
     part = root.source.maps[emitter.plan.partition_of[root.source.tensor]]
+    can_join = not emitter.chunks_apart and has_chunks(kernel, root.row, emitter.plan.partition_of)
     for slot, region in enumerate(emitter.plan.strips[kernel]):
         low, high = region[root.row]
-        rows = {root.row: runs(high - low, starts(part, root.row))}
         with emitter.staging(kernel, region, slot):
-            for spans, psum in ArrayTiles(emitter, kernel, {}, rows).emit(region):
-                source = _tile(emitter, root.source, root.row, (kernel.channel,), spans)
-                shape_of = Squeeze([psum])
-                emitter.builder.emit(Transpose(psum=shape_of(psum), source=source))
+            for start, size, count in runs(high - low, starts(part, root.row)):
+                run = low + start, size, count
+                if can_join and count > 1:
+                    emitter.has_joined = True
+                    several, lane, chunk = in_chunks(kernel, root.row, run)
+                    inside = {**region, lane: (0, size), chunk: (0, count)}
+                    _transpose(emitter, several, inside, {lane: [(0, size, 1)]})
+                else:
+                    _transpose(emitter, kernel, region, {root.row: [run]})
+
+
+def _transpose(emitter: Emitter, kernel: Kernel, region: Region, rows: dict[Axis, list[Segment]]) -> None:
+    root = kernel.root
+    assert isinstance(root, Transposition)
+    for spans, psum in ArrayTiles(emitter, kernel, {}, rows).emit(region):
+        source = _tile(emitter, root.source, root.row, (kernel.channel,), spans)
+        shape_of = Squeeze([psum])
+        emitter.builder.emit(Transpose(psum=shape_of(psum), source=source))
 
 
 def _tile(

@@ -9,6 +9,7 @@ from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.regions import grains
 from tvm_neuron.allocation.storage import OnChip, Span
 from tvm_neuron.codegen.emit.builder import Loops, Scratch
+from tvm_neuron.codegen.emit.chunks import has_chunks, in_chunks
 from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
 from tvm_neuron.codegen.emit.nests import nests
 from tvm_neuron.codegen.emit.scan import Scanner
@@ -65,7 +66,14 @@ def tile_elems(kernel: Kernel, device: Device) -> int:
 
 
 def _taken(kernel: Kernel, elems: int, device: Device) -> int:
-    return 2 * most_bytes_taken(kernel, elems, device.elementwise_min_cycles)
+    """Of the kernel as it is, and with chunks of channels in one instruction, where these have few elements."""
+    least, inner, chunks = device.elementwise_min_cycles, innermost(kernel), -(-kernel.channel.extent // PARTITIONS)
+    taken = most_bytes_taken(kernel, elems, least)
+    if chunks > 1 and (inner is None or inner.extent < least):
+        several, *_ = in_chunks(kernel, kernel.channel, (0, PARTITIONS, chunks))
+        of_all = chunks * prod(axis.extent for axis in kernel.free)
+        taken = max(taken, most_bytes_taken(several, min(elems, of_all), least))
+    return 2 * taken
 
 
 def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
@@ -87,6 +95,10 @@ def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
             for run in runs(kernel.channel.extent, firsts):
                 if _fill_chunks(emitter, kernel, region, run):
                     continue
+                together = None if periods or total is not None else _together(emitter, kernel, region, run)
+                if together is not None:
+                    _emit_tiles(emitter, *together)
+                    continue
                 cuts: list[list[Segment]] = [[run]]
                 strides: list[int | None] = [PARTITIONS]
                 for axis in kernel.free:
@@ -105,6 +117,44 @@ def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
                         end.finish(Squeeze(end.patterns), None, loops)
                     else:
                         _emit_reduction(emitter, kernel, root, spans, end, loops)
+
+
+def _together(
+    emitter: Emitter, kernel: Kernel, region: Region, run: Segment
+) -> tuple[Kernel, Region, dict[Axis, int]] | None:
+    """The kernel over a run of channels with several chunks in each instruction; None where one fills it.
+
+    A reduction's instructions read as many elements as others write: they start as soon.
+    """
+    if emitter.chunks_apart or run[2] == 1 or kernel in emitter.kept:
+        return None
+    if not has_chunks(kernel, kernel.channel, emitter.plan.partition_of):
+        return None
+    read = [kernel.root.load.tensor] if isinstance(kernel.root, Reduction) else []
+    places = [emitter.storage(t) for t in (kernel.out, *read, *(load.tensor for load in kernel.operand_loads()))]
+    if not all(isinstance(place, OnChip) and place.chunk_elems for place in places):
+        return None  # all chunks of what is spread lie on one another
+    several, lane, chunk = in_chunks(kernel, kernel.channel, run)
+    root = several.root if isinstance(several.root, Reduction) else None
+    inside = {**region, lane: (0, lane.extent), chunk: (0, chunk.extent)}
+    sizes = _sizes(several, root, inside, emitter.device, tile_elems(several, emitter.device))
+    read_of_each = prod(axis.extent for axis in root.axes) if root else 1
+    room = MAX_TILE_ELEMS // (read_of_each * prod(size for axis, size in sizes.items() if axis is not chunk))
+    sizes[chunk] = min(sizes[chunk], room)
+    emitter.has_joined |= sizes[chunk] > 1
+    return (several, inside, sizes) if sizes[chunk] > 1 else None
+
+
+def _emit_tiles(emitter: Emitter, kernel: Kernel, region: Region, sizes: dict[Axis, int]) -> None:
+    """Tile by tile over all channels, which lie in one chunk."""
+    cuts = [[(0, kernel.channel.extent, 1)], *(segments(*region[axis], sizes[axis]) for axis in kernel.free)]
+    strides = [PARTITIONS, *(None for _ in kernel.free)]
+    for spans, loops in nests(emitter.builder, (kernel.channel, *kernel.free), cuts, strides):
+        end = TileEnd(emitter, kernel, spans)
+        if isinstance(kernel.root, Reduction):
+            _emit_reduction(emitter, kernel, kernel.root, spans, end, loops)
+        else:
+            end.finish(Squeeze(end.patterns), None, loops)
 
 
 def _fill_chunks(emitter: Emitter, kernel: Kernel, region: Region, run: Segment) -> bool:

@@ -1,0 +1,81 @@
+"""Several chunks of 128 partitions in one instruction: softmax, sums and transposes of many short rows."""
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import helper
+
+import tvm_neuron
+from tests.onnx_models import make_model
+from tvm_neuron import relay
+from tvm_neuron.codegen.emit import product, vector
+from tvm_neuron.codegen.emit.chunks import has_chunks, in_chunks
+from tvm_neuron.schedule.expr import Apply, Axis, Index, Load
+from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.tensor import Tensor
+
+
+def run(model: onnx.ModelProto, x: np.ndarray) -> tuple[np.ndarray, int]:
+    """The result, and the number of instructions."""
+    mod, params = relay.frontend.from_onnx(model)
+    library = relay.build(mod, "neuron/inf2", params=params, options=tvm_neuron.BuildOptions(fp32_cast="none"))
+    executor = relay.graph_executor.GraphModule(library["default"](tvm_neuron.device()))
+    executor.run(x=x)
+    return executor.get_output(0).numpy(), tvm_neuron.report(library).instructions
+
+
+def of_rows(rows: int) -> onnx.ModelProto:
+    """Tokens of 24 numbers: a softmax, what is left of a mean, and a product, for which tokens come to the columns."""
+    weights = np.random.default_rng(5).standard_normal((24, 40)).astype("float32")
+    nodes = [
+        helper.make_node("Softmax", ["x"], ["p"], axis=-1),
+        helper.make_node("ReduceMean", ["p", "axes"], ["m"], keepdims=1),
+        helper.make_node("Sub", ["p", "m"], ["d"]),
+        helper.make_node("MatMul", ["d", "w"], ["y"]),
+    ]
+    return make_model(nodes, {"x": (1, rows, 24)}, ["y"], {"axes": np.int64([-1]), "w": weights})
+
+
+@pytest.mark.parametrize("rows", [1024, 1000, 192, 300])
+def test_rows_of_many_chunks_agree_with_onnxruntime(rows: int) -> None:
+    model, x = of_rows(rows), np.random.default_rng(rows).standard_normal((1, rows, 24)).astype("float32")
+    expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
+    np.testing.assert_allclose(run(model, x)[0], expected, rtol=0, atol=2e-6)  # sums of 24 in float32, up to 0.5
+
+
+def test_short_rows_share_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = of_rows(4096), np.zeros((1, 4096, 24), "float32")
+    together = run(model, x)[1]
+    for module in (vector, product):
+        monkeypatch.setattr(module, "has_chunks", lambda *_: False)
+    assert together < 0.6 * run(model, x)[1]
+
+
+def copy(tensor: Tensor, out: Tensor, channel: Axis, free: Axis) -> Kernel:
+    load = Load(tensor, (Index(channel), Index(free)))
+    maps = (Linear(0, {channel: 1}), Linear(0, {free: 1}))
+    return Kernel((), out, maps, channel, (free,), load)
+
+
+def test_a_run_in_chunks_addresses_the_same_elements() -> None:
+    channel, free = Axis("c", 400), Axis("f", 3)
+    kernel = copy(Tensor("x", (400, 3), "float32"), Tensor("y", (400, 3), "float32"), channel, free)
+    several, lane, chunk = in_chunks(kernel, channel, (64, 64, 3))
+    assert (several.channel, several.free) == (lane, (chunk, free))
+    assert (lane.extent, chunk.extent) == (64, 3)
+    assert several.out_maps == (Linear(64, {chunk: 128, lane: 1}), Linear(0, {free: 1}))
+    assert several.expr != kernel.expr
+
+
+def test_what_counts_channels_or_has_them_beside_the_partitions_is_left_as_it_is() -> None:
+    channel, free = Axis("c", 400), Axis("f", 400)
+    x, y = Tensor("x", (400, 400), "float32"), Tensor("y", (400, 400), "float32")
+    kernel = copy(x, y, channel, free)
+    assert has_chunks(kernel, channel, {x: 0, y: 0})
+    assert not has_chunks(kernel, channel, {x: 1, y: 0})
+    counted = Kernel((), y, kernel.out_maps, channel, (free,), Apply("add", (kernel.expr, Index(channel))))
+    assert not has_chunks(counted, channel, {x: 0, y: 0})
+    table = Tensor("t", (400, 400), "float32", value=np.ones((400, 400), "float32"))
+    assert not has_chunks(copy(table, y, channel, free), channel, {table: 0, y: 0})
