@@ -14,7 +14,7 @@ from tvm_neuron.isa import Activation, ActivationReduce, Instruction, TensorRedu
 from tvm_neuron.isa.limits import elementwise_cycles
 from tvm_neuron.isa.tile import MAX_FREE_DIMS
 from tvm_neuron.schedule.expr import Axis
-from tvm_neuron.schedule.kernel import ROOT, Kernel
+from tvm_neuron.schedule.kernel import ROOT, Kernel, is_read_backward
 from tvm_neuron.schedule.sums import Axes
 from tvm_neuron.schedule.tiling import PARTITIONS, Region
 from tvm_neuron.sim.clock import clock_hz, duration_ps
@@ -70,6 +70,8 @@ def total_of(emitter: Emitter, kernel: Kernel, region: Region, usual: dict[Axis,
     here, there = (k.out_maps[plan.partition_of[k.out]].const if k.out_maps else 0 for k in (kernel, after))
     sizes = total.sizes(usual)
     long = [axis for axis, size in sizes.items() if size > 1]
+    if any(is_read_backward(kernel, axis) for axis in long):
+        return None
     if (here - there) % PARTITIONS or len(long) > MAX_FREE_DIMS or any(region[a] != (0, a.extent) for a in long):
         return None
     spans = {axis: Span(0, size) for axis, size in sizes.items()}

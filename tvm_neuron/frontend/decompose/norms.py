@@ -1,7 +1,7 @@
-"""Norms of groups of channels, in the tensor's own dimensions: sums of channels lie where the channels do.
+"""Norms of groups of channels in the tensor's own dimensions, where sums of channels lie as they do; norms of float64.
 
-TVM's kernel, and what torch exports, merge a group's channels with their positions, of which a core has one row a
-group: one group of a network's first layer is a single row of 65,536 elements beside 127 idle partitions.
+Of groups, TVM's kernel, and what torch exports, merge a group's channels with their positions, of which a core has one
+row a group: one group of a network's first layer is a single row of 65,536 elements beside 127 idle partitions.
 """
 
 from tvm import relax
@@ -49,4 +49,31 @@ def _group_norm(call: relax.Call, block: Emitter) -> relax.Var | None:
     return block.emit(relax.op.astype(result, dtype)) if is_narrow else result
 
 
-EXPANSIONS: dict[str, Expansion] = {"relax.nn.group_norm": _group_norm}
+def _of_float64(call: relax.Call, block: Emitter) -> relax.Var | None:
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, for which TVM has kernels of narrower floats alone."""
+    data, *factors = call.args
+    dtype, axes = str(data.ty.dtype), list(call.attrs.axes)
+    if dtype != "float64":
+        return None
+    if call.op.name == "relax.nn.instance_norm":
+        at = int(call.attrs.channel_axis) % int(data.ty.ndim)
+        shape = [length if axis == at else 1 for axis, length in enumerate(data.ty.shape)]
+        factors = [block.emit(relax.op.reshape(factor, shape)) for factor in factors]
+
+    def mean(values: relax.Expr) -> relax.Expr:
+        return block.emit(relax.op.mean(values, axes, keepdims=True))
+
+    centred = block.emit(relax.op.subtract(data, mean(data)))
+    variance = mean(block.emit(relax.op.multiply(centred, centred)))
+    spread = block.emit(relax.op.sqrt(block.emit(relax.op.add(variance, relax.const(call.attrs.epsilon, dtype)))))
+    result = block.emit(relax.op.divide(centred, spread))
+    if call.attrs.scale:
+        result = block.emit(relax.op.multiply(result, factors[0]))
+    return block.emit(relax.op.add(result, factors[1])) if call.attrs.center else result
+
+
+EXPANSIONS: dict[str, Expansion] = {
+    "relax.nn.group_norm": _group_norm,
+    "relax.nn.instance_norm": _of_float64,
+    "relax.nn.layer_norm": _of_float64,
+}
