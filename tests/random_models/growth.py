@@ -301,6 +301,8 @@ class Growth(Drawing):
             by = amplitude(exact, self.mode, is_constant) + np.abs(exact).max() * _BY_REFERENCE.get(node.op_type, 0)
             if node.op_type == "Resize":  # its weights are rounded, too, and may cancel each other
                 by = np.broadcast_to(by.max(), by.shape)
+            if node.op_type == "LogSoftmax":  # less the sums of what may be a narrower copy of its operand
+                by = by + amplitude(self.values[node.input[0]].exact, self.mode, is_constant)
             samples = moved(samples, exact, by, self.rng)
         apart, size = np.sqrt(np.mean(spread(samples, exact) ** 2)), np.sqrt(np.mean(exact.astype(np.float64) ** 2))
         if not apart <= _MOST_SPREAD * size:

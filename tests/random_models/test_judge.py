@@ -73,6 +73,15 @@ def test_a_copy_may_be_kept_narrower_than_its_operand() -> None:
         g.add("Add", g.add("Neg", x), x)
 
 
+def test_sums_in_a_log_softmax_may_read_a_narrower_copy() -> None:
+    """Of one number far above the others the result is nought, but for the distance of 9.27 from bfloat16."""
+    g = Growth(np.random.default_rng(0), "float32", 18, "all")
+    x = g.input(np.array([[9.27, -5.5, -6.25], [1, 2, 3]], np.float32))
+    found = g.add("LogSoftmax", x)
+    assert abs(found.exact[0, 0]) < 1e-5
+    assert tolerance(found, "all")[0, 0] > 2.0**-9 * 9.27
+
+
 def test_a_bend_allows_what_both_sides_do() -> None:
     """Below nought the slope is 0.01, but rounding may lead above it."""
     g = Growth(np.random.default_rng(0), "float32", 18, "all")
