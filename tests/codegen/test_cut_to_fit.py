@@ -49,6 +49,7 @@ def outputs(model: onnx.ModelProto, inputs: Arrays, folder: Path, chip: str) -> 
     return run(neff.read(data), inputs, "strict")["y"]
 
 
+@pytest.mark.slow
 @settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example("Softmax", 1, 1500, 0, "inf1")  # has the largest temporaries
 @given(st.sampled_from(KINDS), LENGTHS, LENGTHS, st.sampled_from((0, 1)), st.sampled_from(("inf1", "inf2")))

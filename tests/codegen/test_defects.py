@@ -210,6 +210,7 @@ def test_where_all_fails_all_runs_on_the_cpu(
     assert len(tvm_neuron.report(library).placed("cpu")) == 2 * CONVS
 
 
+@pytest.mark.slow
 @shown
 def test_a_trial_that_fails(model: onnx.ModelProto, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is beside an operator of the CPU is compiled on trial, to weigh it."""

@@ -68,6 +68,7 @@ def test_two_layers_as_wide_as_bert_base() -> None:
     assert report.latency_us <= 1.05 * report.roofline_us
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "kib"),
     [((64, 4, 70, 1), 39), ((96, 2, 140, 2), 39), ((192, 2, 50, 1), 39), ((128, 8, 200, 2), 46)],

@@ -108,6 +108,7 @@ def values_of(case: Case) -> tuple[np.ndarray, np.ndarray]:
     return data, (RNG.integers(-extents, extents, case.indices)).astype(case.dtype)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(case=cases())
 @example(case=Case("Gather", (300, 64), (1, 20), 0, "constant"))

@@ -180,6 +180,7 @@ def test_copies_of_single_rows_as_onnxruntime(second: dict[str, Any], depth: int
     check(model, "inf1")
 
 
+@pytest.mark.slow
 def test_copies_of_rows_in_tiles_as_onnxruntime(tmp_path: Path) -> None:
     model = two_rows(rows=96)
     case = Case(model, random_inputs(model))

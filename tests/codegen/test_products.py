@@ -82,6 +82,7 @@ def test_weights_that_come_at_run_time() -> None:
     assert np.all(np.abs(actual - np.einsum("nchwij,kcij->nkhw", windows, b)) <= 2.0**-6.9 * size)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(
     dim=st.sampled_from([5, 16, 32, 40, 64, 96, 128, 160]),

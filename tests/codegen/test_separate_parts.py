@@ -102,6 +102,7 @@ def test_no_part_goes_through_device_memory(order: str, chip: str) -> None:
     np.testing.assert_allclose(found, wanted, atol=0.05)
 
 
+@pytest.mark.slow
 @settings(max_examples=4, deadline=None)
 @given(
     windows=st.integers(1, 3), tokens=st.integers(20, 70), heads=st.integers(1, 5), channels=st.integers(8, 100),

@@ -88,6 +88,7 @@ def test_slices_take_less_memory_at_once(kernels: Kernels) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(256, 8, 64, 4), (256, 4, 128, 3)])
 def test_in_little_memory(size: tuple[int, int, int, int], tmp_path: Path) -> None:
     """On the hardware model, in each of its modes; all weights are loaded once, and nothing lies in DRAM meanwhile."""

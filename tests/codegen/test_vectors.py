@@ -21,6 +21,7 @@ def _run(encoder: Encoder) -> tuple[np.ndarray, int]:
     return executor.get_output(0).numpy(), len(tables)
 
 
+@pytest.mark.slow
 def test_many_come_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """In two layers of an encoder; a program whose loads raced with readers would be refused."""
     encoder = Encoder(256, 4, 16, layers=2, batch=2)

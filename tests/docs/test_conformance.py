@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.filterwarnings("ignore")  # making onnx's cases warns of overflows that they mean
 
 
+@pytest.mark.slow
 def test_right_and_refused() -> None:
     cases = select(["test_relu", "test_image_decoder_decode_bmp_rgb"])
     found = {case.name: conformance.outcome(case) for case in cases}

@@ -78,6 +78,7 @@ def test_an_absent_simulator_says_how_to_install_it(peer: Peer, monkeypatch: pyt
         peer.python(None)
 
 
+@pytest.mark.slow
 def test_nothing_is_published_without_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -68,6 +68,7 @@ def test_positions_of_extremes(data: st.DataObject) -> None:
     assert got[0].dtype == np.int64
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(st.data())
 def test_rankings(data: st.DataObject) -> None:
@@ -96,6 +97,7 @@ def test_what_finds_positions_is_on_the_neuroncore() -> None:
     np.testing.assert_array_equal(machine["main"](tvm.runtime.tensor(x)).numpy(), x.argmax(1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("descending", [False, True])
 def test_sorting_of_short_axes(descending: bool) -> None:
     x = np.random.default_rng(0).choice(SPECIAL, (5, 9, 3)).astype(np.float32)

@@ -20,7 +20,7 @@ from tvm_neuron.runtime.tensors import as_numpy
 Array = NDArray[Any]
 OPSET = 22
 DTYPES = {"float16": "float16", "bfloat16": "bfloat16", "float32": "float", "float64": "double"}
-SLOW = ("bfloat16", "float64")
+SLOW = ("bfloat16", "float32", "float64")
 
 
 def _spatial(x: Array) -> tuple[int, ...]:

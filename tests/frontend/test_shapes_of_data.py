@@ -65,6 +65,7 @@ def _expected(nodes: list[onnx.NodeProto]) -> list[np.ndarray] | None:
         return None  # it fits no operator's definition
 
 
+@pytest.mark.slow
 def test_every_operator_that_takes_one() -> None:
     nodes = []
     for node, at in forms():

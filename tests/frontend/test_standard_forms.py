@@ -143,6 +143,7 @@ def test_dropout_without_a_seed_is_refused() -> None:
         relay.frontend.from_onnx(made(node, {"x": np.zeros((2, 2), np.float32)}, {"t": np.bool_(True)}))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_resize_in_every_mode(data: st.DataObject) -> None:
@@ -214,6 +215,7 @@ def test_fourier_transforms_of_frames(onesided: int) -> None:
     check(helper.make_node("STFT", ["x", "s", "w", "n"], ["y"], onesided=onesided), {"x": x}, constants, 1e-2)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     kernel=st.tuples(st.integers(1, 3), st.integers(2, 3)), strides=st.tuples(st.integers(1, 3), st.integers(1, 2)),

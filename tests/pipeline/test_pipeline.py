@@ -54,6 +54,7 @@ def bits(pipeline: Pipeline, inputs: Arrays, mode: str = "nest") -> list[bytes]:
     return [array.tobytes() for array in runs[0].values()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chip", ["inf1", "inf2"])
 def test_a_network_on_one_to_four_cores(chip: str) -> None:
     model = small_network()

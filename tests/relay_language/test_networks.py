@@ -29,7 +29,7 @@ NETWORKS: dict[str, tuple[Callable[[], Any], int, str]] = {
     "lstm": (lambda: testing.lstm.get_workload(3, 8), 12, "h2h_2_bias"),
 }
 
-SLOW = ("densenet", "inception_v3", "resnet bottleneck", "mobilenet", "resnet_3d", "squeezenet", "vgg")
+SLOW = ("densenet", "inception_v3", "resnet bottleneck", "resnet nhwc", "mobilenet", "resnet_3d", "squeezenet", "vgg")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in NETWORKS])

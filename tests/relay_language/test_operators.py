@@ -19,9 +19,10 @@ FAMILIES = {
     "indexing": INDEXING,
     "nn": NETWORKS,
 }
+SLOW = ("elementwise", "indexing", "nn")
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in FAMILIES])
 def test_operators_agree_with_numpy(family: str) -> None:
     cases = FAMILIES[family]
     variables, values, results = [], {}, []

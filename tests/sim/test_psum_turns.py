@@ -4,6 +4,7 @@ from dataclasses import replace
 from random import Random
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -59,6 +60,7 @@ def test_who_could_begin_first_has_it_first() -> None:
     assert found["pool"] == [0, BUSY_ON_POOL, 2 * BUSY_ON_POOL + BUSY]
 
 
+@pytest.mark.slow
 @given(programs(), st.integers(0, 2**32), st.sampled_from(["inf1", "inf2"]))
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_programs_take_what_a_simulation_step_by_step_says(body: Program, seed: int, chip: str) -> None:

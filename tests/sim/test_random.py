@@ -1,6 +1,7 @@
 """Laws of random programs: however the loops are run, the bits are the same; what is ordered can't be upset."""
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -34,6 +35,7 @@ def test_a_nest_at_once_gives_the_bits_of_one_instruction_at_a_time(program: Pro
     assert _bytes(machine.run(inputs)) == _bytes(machine.run(inputs, "step"))
 
 
+@pytest.mark.slow
 @given(programs())
 @_QUICK
 def test_engines_side_by_side_give_the_same_once_all_is_ordered(program: Program) -> None:

@@ -135,6 +135,7 @@ def test_time_follows_every_number_of_the_device(chip: str) -> None:
     assert time_program(body, changed(device, "pe_clock_hz", 2)).total_ps < usual
 
 
+@pytest.mark.slow
 @given(programs(), st.sampled_from(FASTER + SLOWER))
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 def test_no_random_program_gets_slower_on_a_faster_device(body: Program, name: str) -> None:

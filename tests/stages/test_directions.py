@@ -89,6 +89,7 @@ def test_no_network_is_quicker_than_its_bound(network: tuple[int, str], device: 
     assert time_ps(parts, **device) >= bound_ps(parts, **device) - rounding
 
 
+@pytest.mark.slow
 @given(networks, devices(), st.sampled_from((*SPEEDS, *WAITS)), st.sampled_from([2, 3]))
 @QUICK
 def test_a_number_of_the_device_changed(network: tuple[int, str], device: dict[str, int], name: str, by: int) -> None:

@@ -106,6 +106,7 @@ def test_tuning_is_recorded_and_used(file: Path, tmp_path: Path, capsys: pytest.
     assert tvmc.run(package).modelled_us == pytest.approx(found["tuned_us"])
 
 
+@pytest.mark.slow
 def test_a_search_is_made_once(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model, searches = tvmc.load(file), []
 
