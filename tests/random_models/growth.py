@@ -56,6 +56,8 @@ _BY_REFERENCE = {"Resize": _POSITION, "GridSample": _POSITION} | dict.fromkeys(
 its exp(x) - 1 are float32, those of float64 tensors too."""
 _LESS_MEANS = {"LayerNormalization", "InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization"}
 """Operators that subtract a mean, rounded by itself: of equal elements something is left, which they enlarge."""
+_PRODUCTS = {"MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum", "CumSum", "ReduceSum", "ReduceMean", "Sum", "Mean"}
+"""Operators that the PE array may compute, which reads the narrower dtype of the precision."""
 _EQUALITIES = {"Equal", "Cast", "CastLike"}
 """Operators that tell one float from all others (a cast to bool nought): rounding hits what samples only pass."""
 
@@ -190,6 +192,17 @@ class Growth(Drawing):
         by = amplitude_of_given(value.exact, self.mode)
         return replace(value, samples=moved(value.samples, value.exact, by, self.rng))
 
+    def _as_multiplied(self, value: Value) -> Value:
+        """A value known exactly as the PE array reads it: rounded where the narrower dtype has not its digits."""
+        if value.samples is not None or value.dtype != "float32":
+            return value
+        by = amplitude_of_given(value.exact, self.mode)
+        by = np.where(by > amplitude(value.exact, "none", True), by, 0)
+        if not by.any():
+            return value
+        samples = np.broadcast_to(value.exact, (SAMPLES, *value.shape))
+        return replace(value, samples=moved(samples, value.exact, by, self.rng))
+
     def _by_itself(self, value: Value) -> Value:
         """A value each element of which is rounded by itself, as are those that are copies of one number."""
         samples = np.broadcast_to(value.exact, (SAMPLES, *value.shape)) if value.samples is None else value.samples
@@ -222,6 +235,8 @@ class Growth(Drawing):
         is_constant = all(v.is_constant for v in operands.values())
         if not is_constant:
             operands = {name: self._at_run_time(value) for name, value in operands.items()}
+            if node.op_type in _PRODUCTS:
+                operands = {name: self._as_multiplied(value) for name, value in operands.items()}
         if node.op_type in _LESS_MEANS:
             operands = {**operands, node.input[0]: self._by_itself(operands[node.input[0]])}
         fixed = {n: v.exact for n, v in operands.items() if v.is_constant and v.samples is None}

@@ -82,6 +82,19 @@ def test_sums_in_a_log_softmax_may_read_a_narrower_copy() -> None:
     assert tolerance(found, "all")[0, 0] > 2.0**-9 * 9.27
 
 
+@pytest.mark.parametrize(
+    ("mode", "largest", "is_exact"), [("all", 769, False), ("all", 200, True), ("none", 769, True)]
+)
+def test_products_read_whole_numbers_of_so_many_digits(mode: str, largest: int, is_exact: bool) -> None:
+    """Of 769 bfloat16 keeps 768; engines keep it, and so do products in float32."""
+    g = Growth(np.random.default_rng(0), "float32", 18, mode)
+    x = g.add("Cast", g.input(np.array([[1, largest, 3]], np.int32)), to=1)
+    assert tolerance(x, mode).max() == 0
+    found = g.add("CumSum", x, g.constant(np.array(1)))
+    assert (tolerance(found, mode)[0, 1] == 0) == is_exact
+    assert tolerance(found, mode)[0, 1] < 60
+
+
 def test_a_bend_allows_what_both_sides_do() -> None:
     """Below nought the slope is 0.01, but rounding may lead above it."""
     g = Growth(np.random.default_rng(0), "float32", 18, "all")
