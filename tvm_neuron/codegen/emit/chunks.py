@@ -7,9 +7,9 @@ keeps its engine for a hundred cycles and more beside those of its elements.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, axes_of, loads, replace_axes
+from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, axes_of, loads, replace_axes
 from tvm_neuron.schedule.graph import linear_indices
-from tvm_neuron.schedule.kernel import ROOT, Kernel, Operand, Product, Reduction, Root, Statistics, Transposition
+from tvm_neuron.schedule.kernel import ROOT, Kernel, Operand, Product, Reduction, Root, Transposition
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS, Segment
@@ -33,9 +33,7 @@ def in_chunks(kernel: Kernel, axis: Axis, run: Segment) -> tuple[Kernel, Axis, A
     elif isinstance(root, Product):
         root = replace(root, stationary=operand(root.stationary), moving=operand(root.moving))
     elif isinstance(root, Reduction):
-        load = replace_axes(root.load, {axis: by.expr()})
-        assert isinstance(load, Load)
-        root = replace(root, load=load)
+        root = root.reading(lambda part: replace_axes(part, {axis: by.expr()}))
     places = {a: (chunk, lane) if a is axis else (a,) for a in kernel.free}
     free = tuple(part for a in kernel.free for part in places[a])
     is_channel = axis is kernel.channel
@@ -52,7 +50,7 @@ def in_chunks(kernel: Kernel, axis: Axis, run: Segment) -> tuple[Kernel, Axis, A
 def has_chunks(kernel: Kernel, axis: Axis, partition_of: Mapping[Tensor, int]) -> bool:
     """Whether all that the kernel addresses by the axis is on one side: on the partitions for the channel, for the row
     of a transposition the source's alone; no constant of several channels has a pattern over chunks."""
-    if isinstance(kernel.root, Statistics) or _counts(kernel.expr, axis):
+    if kernel.whole or _counts(kernel.expr, axis):
         return False
     if any(load.tensor.value is not None and axis in axes_of(load) for load in loads(kernel.expr) if load is not ROOT):
         return False
@@ -71,7 +69,7 @@ def _places(kernel: Kernel) -> Iterator[tuple[Tensor, tuple[Linear, ...]]]:
     yield from ((load.tensor, linear_indices(load.indices) or ()) for load in kernel.operand_loads())
     root: Root | None = kernel.root
     if isinstance(root, Reduction):
-        yield root.load.tensor, linear_indices(root.load.indices) or ()
+        yield from ((load.tensor, linear_indices(load.indices) or ()) for load in root.loads)
 
 
 def _counts(expr: Expr, axis: Axis) -> bool:
