@@ -24,6 +24,15 @@ def product(a, b):
     out = nl.ndarray((128, 512), dtype=a.dtype, buffer=nl.shared_hbm)
     nl.store(out, value=nl.matmul(nl.load(a), nl.load(b), transpose_x=True))
     return out
+
+@nki.jit
+def blocks(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    for at in range(nl.program_id(0), 8, nl.num_programs(0)):
+        nl.store(out[nl.ds(at * 128, 128)], value=nl.load(x[nl.ds(at * 128, 128)]) * 2.0)
+    return out
+
+on_two = blocks[2]
 """
 
 
@@ -42,6 +51,16 @@ def test_a_model_over_all_chips(cli: Cli, mixed_onnx_file: Path) -> None:
         assert row["operators"] == {"neuroncore": 2, "cpu": 1}
         assert row["latency_us"] >= row["bound_us"] > 0
     assert all(chip in cli("chips", mixed_onnx_file, "--targets", "inf2", "trn2")[1] for chip in ("inf2", "trn2"))
+
+
+def test_a_kernel_on_two_cores(cli: Cli, tmp_path: Path) -> None:
+    path, arrays = written(tmp_path, x=np.ones((1024, 2048), np.float32))
+    one, two = (
+        json.loads(cli("chips", f"{path}:{name}", "--input", arrays, "--json")[1]) for name in ("blocks", "on_two")
+    )
+    for row, other in zip(one, two, strict=True):
+        assert row["chip"] == other["chip"]
+        assert 0.45 * row["latency_us"] < other["latency_us"] < 0.9 * row["latency_us"]
 
 
 def test_a_kernel_in_8_bit_floats(cli: Cli, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tvm_neuron.errors import KernelError
-from tvm_neuron.nki import Kernel
+from tvm_neuron.nki import jit as jit_of_beta2
 from tvm_neuron.sim import time_program
 
 RNG = np.random.default_rng(1)
@@ -66,38 +66,61 @@ def test_rms_norm() -> None:
 @nki.jit
 def doubled(x):
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    programs.append(nl.program_id(0))
     part = nl.ds(nl.program_id(0) * 32, 32)
     nl.store(out[part], nl.load(x[part]) * 2.0)
     return out
 
 
-@pytest.mark.parametrize("size", [nl.spmd_dim(2, nl.nc(2)), nl.nc(4), 2 * nl.nc(2)])
+programs: list[int] = []  # in the order in which they were traced
+
+
+@pytest.mark.parametrize("size", [nl.spmd_dim(2, nl.nc(2)), nl.nc(4), 2 * nl.nc(2), 4])
 def test_grids_over_cores(size: int) -> None:
-    """As many instances as the product."""
+    """As many instances as the product, traced once where no time is asked."""
     x = RNG.standard_normal((128, 40)).astype(np.float32)
-    assert np.array_equal(doubled[size](x), 2 * x)
+    before = len(programs)
+    assert np.array_equal(doubled.on("trn2")[size](x), 2 * x)
+    assert programs[before:] == [0, 1, 2, 3]
 
 
-def test_cores_share_the_dram() -> None:
+@pytest.mark.parametrize("grid", [nl.nc(2), 4 * nl.nc(2), (2, nl.nc(2))])
+def test_cores_share_the_dram(grid: int | tuple[int, ...]) -> None:
     """Two cores that add what they have take about half of the time, as long as their chip's DRAM serves both."""
     x = RNG.standard_normal((1024, 2048)).astype(np.float32)
-    one, two = doubled_at(8).trace(x), doubled_at(4 * nl.nc(2)).trace(x)
-    assert one.latency_ps() == one.time().total_ps == two.time().total_ps
+    two = halves[grid].trace(x)
     alone = [time_program(program, two.device).total_ps for program in two.by_core]
     assert len(alone) == 2
-    assert max(alone) <= two.latency_ps() < 0.7 * one.latency_ps()
+    assert max(alone) <= two.latency_ps() < 0.7 * two.time().total_ps
     assert nl.spmd_dim(3, 4 * nl.nc(2)) == 24
 
 
-def doubled_at(size: int) -> Kernel:
-    @nki.jit
-    def doubled(x):
-        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-        part = nl.ds(nl.program_id(0) * 128, 128)
-        nl.store(out[part], nl.load(x[part]) * 2.0)
-        return out
+@pytest.mark.parametrize("grid", [2, (2, 1), (1, 2)])
+def test_launches_of_later_versions_name_cores(grid: int | tuple[int, ...]) -> None:
+    """And those of Beta 1 instances, one after another."""
+    x = RNG.standard_normal((1024, 2048)).astype(np.float32)
+    one, two = halves[grid].trace(x), jit_of_beta2(halves.function)[grid].trace(x)
+    assert one.latency_ps() == one.time().total_ps
+    assert two.latency_ps() < 0.7 * two.time().total_ps
+    assert np.array_equal(two.run(), 2 * x)
 
-    return doubled[size]
+
+@pytest.mark.parametrize("grid", [4, (2, 2), nl.nc(4), (nl.nc(4), 2)])
+def test_more_cores_than_a_chip_has(grid: int | tuple[int, ...]) -> None:
+    x = np.zeros((128, 40), np.float32)
+    with pytest.raises(KernelError, match=r"'doubled' is launched on 4 cores; a chip of trn1 has 2: launch it on so"):
+        jit_of_beta2(doubled.function)[grid](x)
+
+
+@nki.jit
+def halves(x):
+    """Blocks of 128 rows, in turn by each instance."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    first = nl.program_id(0) * nl.num_programs(1) + nl.program_id(1)
+    for at in range(first, 8, nl.num_programs()):
+        part = nl.ds(at * 128, 128)
+        nl.store(out[part], nl.load(x[part]) * 2.0)
+    return out
 
 
 def test_sizes_of_grids() -> None:

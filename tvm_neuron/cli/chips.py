@@ -99,10 +99,10 @@ def _of_kernel(options: argparse.Namespace) -> Callable[[str, Device], dict[str,
 
     def measure(name: str, device: Device) -> dict[str, Any]:
         traced = kernel.on(name).trace(**arguments)
-        timing = traced.time()
+        timing, latency_us, cores = traced.time(), traced.latency_ps() / 1e6, max(1, len(traced.by_core))
         return {
-            "latency_us": timing.latency_us,
-            "pe_utilisation": timing.macs / device.peak_macs_per_second * 1e6 / timing.latency_us,
+            "latency_us": latency_us,
+            "pe_utilisation": timing.macs / (cores * device.peak_macs_per_second) * 1e6 / latency_us,
             "dram_bytes": timing.dram_bytes,
             "busy_us": {queue: ps / 1e6 for queue, ps in timing.busy_ps.items()},
         }

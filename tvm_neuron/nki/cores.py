@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any, Self
 
+from tvm_neuron.hw import Device
 from tvm_neuron.nki.source import wrong
 
 
@@ -42,6 +43,28 @@ def spmd_dim(*sizes: Any) -> Spread:
         if not hasattr(size, "__index__") or size < 1:
             raise wrong(f"spmd_dim of {list(sizes)}: give whole numbers from 1 on, cores as nl.nc(n) last")
     return Spread(prod(map(int, sizes)), prod(map(cores_of, sizes)))
+
+
+def launched(sizes: Sequence[int], is_of_cores: bool) -> tuple[int, ...]:
+    """A grid as a launch gives it, where 0 counts as 1; its numbers are those of cores if it names none otherwise."""
+    is_of_cores = is_of_cores and not any(isinstance(size, Spread) for size in sizes)
+    found = (size if isinstance(size, Spread) else max(1, int(size)) for size in sizes)
+    return tuple(nc(size) if is_of_cores else size for size in found)
+
+
+def check_cores(name: str, grid: Sequence[int], device: Device) -> None:
+    """That a chip has the cores of a grid, which share its DRAM.
+
+    Raises:
+        KernelError: it has fewer.
+    """
+    cores = prod(map(cores_of, grid))
+    if cores > device.cores_per_chip:
+        raise wrong(
+            f"kernel '{name}' is launched on {cores} cores; a chip of {device.name} has {device.cores_per_chip}: "
+            "launch it on so many (kernel[n]) and loop inside it, or on a grid of instances one after another on each "
+            "core (kernel[m * nl.nc(n)])"
+        )
 
 
 def cores_of(size: int) -> int:

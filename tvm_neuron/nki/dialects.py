@@ -12,6 +12,7 @@ class Dialect:
     `orders`: it has engines do other work of the kernel's than what comes next in the text and has to wait.
     `places_once`: it evaluates a loop's body once, so that a tensor has the same addresses in every iteration, also
     where the kernel counts them up. `identity_on_chip`: `nl.shared_identity_matrix` gives a tile in SBUF.
+    `launches_cores`: `kernel[n]` has an instance on each of n cores, else n instances one after another on one.
     """
 
     name: str
@@ -21,12 +22,15 @@ class Dialect:
     orders: bool
     places_once: bool
     identity_on_chip: bool
+    launches_cores: bool
 
 
 BETA1 = Dialect(
-    "Beta 1", "neuronxcc.nki", returns=True, hoists=True, orders=True, places_once=True, identity_on_chip=False
-)
+    "Beta 1", "neuronxcc.nki", returns=True, hoists=True, orders=True, places_once=True, identity_on_chip=False,
+    launches_cores=False,
+)  # fmt: skip
 BETA2 = Dialect(
-    "Beta 2 and later", "nki", returns=False, hoists=False, orders=False, places_once=False, identity_on_chip=True
-)
+    "Beta 2 and later", "nki", returns=False, hoists=False, orders=False, places_once=False, identity_on_chip=True,
+    launches_cores=True,
+)  # fmt: skip
 DIALECTS = (BETA1, BETA2)

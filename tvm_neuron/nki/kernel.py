@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from tvm_neuron.hw import Device, load_device, load_instance
 from tvm_neuron.isa.dtypes import DTYPES, device_dtype
 from tvm_neuron.neff import Neff, TensorInfo
 from tvm_neuron.nki.allocate import Assembled, assemble
-from tvm_neuron.nki.cores import Spread, core_of
+from tvm_neuron.nki.cores import check_cores, core_of, launched
 from tvm_neuron.nki.dialects import BETA2, Dialect
 from tvm_neuron.nki.dtypes import dtype_name
 from tvm_neuron.nki.source import raised, wrong
@@ -43,7 +44,12 @@ class Traced:
     inputs: Mapping[str, Array]
     returned: Any
     unwritten: Unwritten
-    by_core: tuple[Program, ...] = ()  # of a grid over several cores
+    trace_cores: Callable[[], tuple[Program, ...]]  # see `by_core`
+
+    @cached_property
+    def by_core(self) -> tuple[Program, ...]:
+        """What each core of a grid over several does, none of a grid on one core: the kernel is traced again for it."""
+        return self.trace_cores()
 
     def run(self, mode: str = "nest") -> Any:
         """The values that it returns, as arrays; `mode` as of `Machine`.
@@ -89,7 +95,10 @@ class Traced:
 
 
 class Kernel:
-    """A kernel. Calling it runs it on the model; `kernel[grid](...)` does so for each instance of a grid."""
+    """A kernel. Calling it runs it on the model; `kernel[grid](...)` does so for each instance of a grid.
+
+    In Beta 2 and later `kernel[n]` has one instance on each of n cores.
+    """
 
     def __init__(
         self, function: Callable[..., Any], chip: str = USUAL_CHIP, grid: tuple[int, ...] = (), dialect: Dialect = BETA2
@@ -102,7 +111,7 @@ class Kernel:
         sizes = grid if isinstance(grid, tuple) else (grid,)
         if any(not hasattr(size, "__index__") or size < 0 for size in sizes):
             raise wrong(f"kernel '{self.name}' is launched on a grid of {list(sizes)}: give whole numbers from 0 on")
-        grid = tuple(size if isinstance(size, Spread) else max(1, int(size)) for size in sizes)
+        grid = launched(sizes, self.dialect.launches_cores)
         return type(self)(self.function, self.chip, grid, self.dialect)
 
     def on(self, chip: str) -> "Kernel":
@@ -133,6 +142,7 @@ class Kernel:
             inspect.signature(self.function).bind(*args, **words)
         except TypeError as error:
             raise wrong(f"kernel '{self.name}' takes {inspect.signature(self.function)}: {error}") from error
+        check_cores(self.name, self.grid, load_device(self.chip))
         every = list(itertools.product(*(range(size) for size in self.grid)))
         trace, inputs, returned = self._traced(args, words, every)
         outputs = each_of(returned)
@@ -140,17 +150,24 @@ class Kernel:
         blanks = unwritten(trace, outputs)
         assembled = assemble(trace, {view.tensor.number for view in outputs})
         verify(assembled.program, trace.device)
-        by_core: dict[int, list[tuple[int, ...]]] = {}
-        for program in every:
-            by_core.setdefault(core_of(program, self.grid), []).append(program)
-        alone = [self._of_core(args, words, by_core[core]) for core in sorted(by_core)] if len(by_core) > 1 else []
-        traced = Traced(self.name, trace.device, assembled, inputs, returned, blanks, tuple(alone))
+        alone = functools.partial(self._by_core, args, words, every)
+        traced = Traced(self.name, trace.device, assembled, inputs, returned, blanks, alone)
         for watcher in _watchers:
             watcher(traced)
         return traced
 
+    def _by_core(
+        self, args: Sequence[Any], words: Mapping[str, Any], programs: Sequence[tuple[int, ...]]
+    ) -> tuple[Program, ...]:
+        """The programs of several cores, for their time: each has only some instances, and so writes only a part."""
+        by_core: dict[int, list[tuple[int, ...]]] = {}
+        for program in programs:
+            by_core.setdefault(core_of(program, self.grid), []).append(program)
+        if len(by_core) == 1:
+            return ()
+        return tuple(self._of_core(args, words, by_core[core]) for core in sorted(by_core))
+
     def _of_core(self, args: Sequence[Any], words: Mapping[str, Any], programs: Sequence[tuple[int, ...]]) -> Program:
-        """The program of one of several cores, for its time: it has only some instances, and so writes only a part."""
         trace, _, returned = self._traced(args, words, programs)
         return assemble(trace, {view.tensor.number for view in each_of(returned)}).program
 
