@@ -23,13 +23,13 @@ NAMES = ("first", "quick", "slow")
 COSTS = {"first": 900, "quick": 700, "slow": 1200}
 
 
-def with_costs(monkeypatch: pytest.MonkeyPatch, costs: Mapping[str, int], has_joined: bool = False) -> list[str]:
+def with_costs(monkeypatch: pytest.MonkeyPatch, costs: Mapping[str, int], joined_ps: int = 0) -> list[str]:
     """Programs take this, with chunks apart 100 less; the list gets the names of the stages that are made."""
     names: list[str] = []
 
     def made(stage: Stage, room: Room, *_others: object) -> module.Made:
         names.append(stage.name)
-        emitted = SimpleNamespace(has_joined=has_joined and not stage.chunks_apart)
+        emitted = SimpleNamespace(joined_ps=0 if stage.chunks_apart else joined_ps)
         return module.Made(stage, room, emitted, None, costs[stage.name] - 100 * stage.chunks_apart)  # type: ignore[arg-type]
 
     monkeypatch.setattr(module, "_made", made)
@@ -49,11 +49,11 @@ def test_the_quickest_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen(monkeypatch, BuildOptions(), ("first", "slow"))[0] == "first"
 
 
-@pytest.mark.parametrize(("has_joined", "expected"), [(True, (["first", "first"], 800)), (False, (["first"], 900))])
-def test_chunks_are_apart_where_that_is_quicker(
-    has_joined: bool, expected: tuple[list[str], int], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("joined_ps", "expected"), [(5, (["first", "first"], 800)), (4, (["first"], 900))])
+def test_chunks_are_apart_where_enough_is_joined_and_it_is_quicker(
+    joined_ps: int, expected: tuple[list[str], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tried = with_costs(monkeypatch, COSTS, has_joined)
+    tried = with_costs(monkeypatch, COSTS, joined_ps)
     made, _ = choose([[(replace(STAGE, name="first"), ROOM)]], DEVICE, BuildOptions(), keep_weights=False)
     assert (tried, made.total_ps) == expected
 

@@ -1,8 +1,9 @@
 """memory_plan: where every tensor of the subgraph lies; what does not fit in SBUF is spilled to DRAM, by plan."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from math import inf
 
 from tvm_neuron.allocation.buffers import buffers_of, extents, life_of
@@ -121,11 +122,16 @@ def plan_within(
         CompileError: a single kernel needs more SBUF than there is, however it is cut.
     """
     plan = MemoryPlan(partition_of, dtypes, set(in_dram), base=base)
+    staged = _staged(kernels, plan, capacity // strip_share)
     while plan.spilled_bytes <= most_spilled_bytes:
-        failed = _place(kernels, plan, capacity, strip_share)
+        failed = _place(kernels, plan, capacity, staged)
         if failed is None:
             return plan
-        plan.in_dram.add(_victim(*failed, capacity))
+        victim = _victim(*failed, capacity)
+        plan.in_dram.add(victim)
+        for step, kernel in enumerate(kernels):
+            if victim in kernel.tensors:
+                staged[step] = _staged_by(kernel, step, plan, capacity // strip_share)
     return None
 
 
@@ -135,7 +141,7 @@ def plan_without_spills(
 ) -> MemoryPlan | None:  # fmt: skip
     """The same where everything fits as it is; else None."""
     plan = MemoryPlan(partition_of, dtypes, set(in_dram), base=base)
-    return plan if _place(kernels, plan, capacity, strip_share) is None else None
+    return plan if _place(kernels, plan, capacity, _staged(kernels, plan, capacity // strip_share)) is None else None
 
 
 def tight_plans(plan: MemoryPlan) -> Iterator[MemoryPlan]:
@@ -147,19 +153,18 @@ def tight_plans(plan: MemoryPlan) -> Iterator[MemoryPlan]:
 
 
 def _place(
-    kernels: list[Kernel], plan: MemoryPlan, capacity: int, strip_share: int
+    kernels: list[Kernel], plan: MemoryPlan, capacity: int, staged: Sequence[Sequence[Buffer]]
 ) -> tuple[list[Buffer], Buffer] | None:
-    """Sets the offsets; else all buffers and the first that found no room.
+    """Sets the offsets, also of what is `staged` by each kernel; else all buffers and the first that found no room.
 
     Tensors in the place of others take less, but live longer together, which may leave no gap that others fit into.
     """
     life = life_of(kernels)
-    staged = _staged(kernels, plan, capacity // strip_share)
     found = in_place(kernels, life, plan.partition_of, plan.dtypes, plan.in_dram)
     failures = []
     for shared in (found, {}) if found else (found,):
         resident, owners = buffers_of(life, shared, plan.partition_of, plan.dtypes, plan.in_dram)
-        buffers = resident + staged
+        buffers = [*resident, *chain.from_iterable(staged)]
         plan.offsets, failed = _place_apart(buffers, capacity)
         if failed is None:
             plan.offsets |= {tensor: plan.offsets[owner] for tensor, owner in owners.items()}
@@ -184,30 +189,28 @@ def _place_apart(buffers: list[Buffer], capacity: int) -> tuple[dict[object, int
     return place(buffers, capacity)
 
 
-def _staged(kernels: list[Kernel], plan: MemoryPlan, strip_bytes: int) -> list[Buffer]:
-    """The buffers of what comes from DRAM strip by strip; sets the strips."""
-    buffers: list[Buffer] = []
-    for step, kernel in enumerate(kernels):
-        if kernel.by_dma:
-            if isinstance(kernel.root, Gather) and kernel.root.positions.tensor in plan.in_dram:
-                plan.strips[kernel] = [whole(kernel)]
-                buffers.append(_whole_buffer(plan, kernel, kernel.root.positions.tensor, step))
-            continue
-        region = whole(kernel)
-        if plan.boxes(kernel, region):
-            plan.strips[kernel] = strips(
-                kernel, partial(_stage_total, plan, kernel), strip_bytes, grains(kernel, plan.partition_of)
-            )
-            slots = 2 if len(plan.strips[kernel]) > 1 else 1
-            largest: dict[Tensor, int] = {}
-            for part in plan.strips[kernel]:
-                for tensor, size in plan.stage_bytes(kernel, part).items():
-                    largest[tensor] = max(largest.get(tensor, 0), size)
-            for tensor, size in largest.items():
-                buffers += [Buffer((kernel, tensor, slot), size, step, step) for slot in range(slots)]
-        else:
-            plan.strips[kernel] = [region]
-    return buffers
+def _staged(kernels: list[Kernel], plan: MemoryPlan, strip_bytes: int) -> list[list[Buffer]]:
+    """By kernel, the buffers of what comes from DRAM strip by strip; sets the strips."""
+    return [_staged_by(kernel, step, plan, strip_bytes) for step, kernel in enumerate(kernels)]
+
+
+def _staged_by(kernel: Kernel, step: int, plan: MemoryPlan, strip_bytes: int) -> list[Buffer]:
+    if kernel.by_dma:
+        if not isinstance(kernel.root, Gather) or kernel.root.positions.tensor not in plan.in_dram:
+            return []
+        plan.strips[kernel] = [whole(kernel)]
+        return [_whole_buffer(plan, kernel, kernel.root.positions.tensor, step)]
+    if plan.in_dram.isdisjoint(kernel.tensors):
+        plan.strips[kernel] = [whole(kernel)]
+        return []
+    size_of, steps = partial(_stage_total, plan, kernel), grains(kernel, plan.partition_of)
+    plan.strips[kernel] = strips(kernel, size_of, strip_bytes, steps)
+    slots = 2 if len(plan.strips[kernel]) > 1 else 1
+    largest: dict[Tensor, int] = {}
+    for part in plan.strips[kernel]:
+        for tensor, size in plan.stage_bytes(kernel, part).items():
+            largest[tensor] = max(largest.get(tensor, 0), size)
+    return [Buffer((kernel, t, slot), size, step, step) for t, size in largest.items() for slot in range(slots)]
 
 
 def _whole_buffer(plan: MemoryPlan, kernel: Kernel, tensor: Tensor, step: int) -> Buffer:

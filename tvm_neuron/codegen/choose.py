@@ -23,6 +23,8 @@ JOIN_LOADS = Alternative("join_loads", "the places of all weights are known, and
 INPUTS_FIRST = Alternative("inputs_first", "no transfer is joined any more, and the clock tells whether it is quicker")
 IN_ORDER = Alternative("constants_in_order", "all waits are known, and the clock tells whether it is quicker")
 
+_LEAST_GAIN = 200  # 1 / this of a run, for which another program is worth its making
+
 
 @dataclass(frozen=True)
 class Made:
@@ -62,12 +64,11 @@ def choose(
         best, its = (made, way) if made.total_ps < best.total_ps else (best, its)
         seconds = max(seconds, time.monotonic() - begin)
     if options.optlevel > 1 and options.has_time(seconds):
-        arranged = _with_transfers_arranged(best, device)
-        if best.emitted.has_joined and APART.is_taken:  # an instruction for each chunk, each of which starts sooner
+        # An instruction for each chunk starts sooner, by no more than one for several takes.
+        if best.emitted.joined_ps * _LEAST_GAIN > best.total_ps and APART.is_taken:
             apart = _made(replace(best.stage, chunks_apart=True), best.room, device, None, keep_weights)
-            apart = _with_transfers_arranged(apart, device)
-            arranged = apart if apart.total_ps < arranged.total_ps else arranged
-        best = arranged
+            best = apart if apart.total_ps < best.total_ps else best
+        best = _with_transfers_arranged(best, device)
     return best, its
 
 

@@ -55,7 +55,7 @@ class Emitted:
     prologue: tuple[Node, ...]
     arrays: Mapping[str, NDArray[Any]]
     nodes: tuple[tuple[Node, ...], ...]  # by kernel, but for what runs once
-    has_joined: bool  # whether instructions cover several chunks of partitions
+    joined_ps: int  # for which instructions that cover several chunks of partitions keep their engines
 
 
 def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> Emitted:
@@ -108,7 +108,7 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     once, always = (vectors, ()) if keep_weights else ((), vectors)
     program = Program(tuple(builder.tensors), tuple(builder.origins), (*always, *builder.body))
     nodes = tuple(tuple(builder.body[start:end]) for start, end in pairwise(ends))
-    return Emitted(builder, program, (*once, *builder.prologue), builder.arrays, nodes, emitter.has_joined)
+    return Emitted(builder, program, (*once, *builder.prologue), builder.arrays, nodes, emitter.joined_ps)
 
 
 def _uses(stage: Stage) -> Mapping[int, list[int]]:

@@ -63,10 +63,10 @@ def emit_transposition(emitter: Emitter, kernel: Kernel) -> None:
             for start, size, count in runs(high - low, starts(part, root.row)):
                 run = low + start, size, count
                 if can_join and count > 1:
-                    emitter.has_joined = True
                     several, lane, chunk = in_chunks(kernel, root.row, run)
                     inside = {**region, lane: (0, size), chunk: (0, count)}
-                    _transpose(emitter, several, inside, {lane: [(0, size, 1)]})
+                    with emitter.joining():
+                        _transpose(emitter, several, inside, {lane: [(0, size, 1)]})
                 else:
                     _transpose(emitter, kernel, region, {root.row: [run]})
 

@@ -97,7 +97,8 @@ def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
                     continue
                 together = None if periods or total is not None else _together(emitter, kernel, region, run)
                 if together is not None:
-                    _emit_tiles(emitter, *together)
+                    with emitter.joining():
+                        _emit_tiles(emitter, *together)
                     continue
                 cuts: list[list[Segment]] = [[run]]
                 strides: list[int | None] = [PARTITIONS]
@@ -141,7 +142,6 @@ def _together(
     read_of_each = prod(axis.extent for axis in root.axes) if root else 1
     room = MAX_TILE_ELEMS // (read_of_each * prod(size for axis, size in sizes.items() if axis is not chunk))
     sizes[chunk] = min(sizes[chunk], room)
-    emitter.has_joined |= sizes[chunk] > 1
     return (several, inside, sizes) if sizes[chunk] > 1 else None
 
 
