@@ -8,6 +8,7 @@ from tvm import relax, tirx
 
 from tvm_neuron.codegen.read_kernel import read_kernel
 from tvm_neuron.codegen.template import Template
+from tvm_neuron.codegen.zero_operands import ZERO_OPERANDS
 from tvm_neuron.errors import CompileError, InternalError
 from tvm_neuron.frontend.kernels import attributes
 from tvm_neuron.frontend.origin import bindings_of
@@ -80,7 +81,7 @@ def _counts_by_value(constant: tvm.ir.GenericConst) -> bool:
 
 
 def _read(call: relax.Call, origin: Origin) -> Template:
-    legalise_op = call.op.get_attr("FLegalize")
+    legalise_op = ZERO_OPERANDS.get(call.op.name) or call.op.get_attr("FLegalize")
     if legalise_op is None:
         raise CompileError(f"{origin}: {call.op.name} has no TOPI kernel")
     builder = relax.BlockBuilder()
