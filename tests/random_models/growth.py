@@ -248,6 +248,8 @@ class Growth(Drawing):
             self._check(array)
         if exact[0].dtype == np.int32 and node.op_type in _OVERFLOWS:
             self._check_digits(node, operands, exact[0])
+        if node.op_type == "ReduceProd":
+            self._check_factors(node, operands)
         if all(v.samples is None for v in loose.values()):
             results = [None] * len(exact)
         else:
@@ -269,6 +271,13 @@ class Growth(Drawing):
         long = {n: v.exact.astype(np.int64) if v.dtype == "int32" else v.exact for n, v in operands.items()}
         if (OneNode(node, long, {}, self.opset)(long)[0] != exact).any():
             raise UnfitError("it leaves the 32 bits of its dtype, which the standard does not define")
+
+    def _check_factors(self, node: onnx.NodeProto, operands: Mapping[str, Value]) -> None:
+        """That those of its factors which are no less than 1 have a product in the dtype: 0 comes before or after them."""
+        large = {n: v.exact for n, v in operands.items()}
+        data = large[node.input[0]]
+        large[node.input[0]] = np.maximum(np.abs(data), 1).astype(data.dtype)
+        self._check(OneNode(node, large, {}, self.opset)(large)[0])
 
     def _samples(
         self, node: onnx.NodeProto, run: OneNode, loose: Mapping[str, Value], exact: Sequence[NDArray]

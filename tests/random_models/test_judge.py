@@ -110,6 +110,18 @@ def test_what_leaves_the_dtype_is_not_drawn() -> None:
         g.add("Mul", x, x)
 
 
+@pytest.mark.parametrize(("largest", "is_drawn"), [(2.0, True), (1e30, False)])
+def test_products_with_0_have_no_order_that_overflows(largest: float, is_drawn: bool) -> None:
+    """1e30 * 1e30 * 0 is NaN, and 0 * 1e30 * 1e30 is 0."""
+    g = Growth(np.random.default_rng(0), "float32", 18, "all")
+    x = g.input(np.array([largest, largest, 0], np.float32))
+    if is_drawn:
+        assert g.add("ReduceProd", x, keepdims=0).exact == 0
+    else:
+        with pytest.raises(UnfitError, match="not finite"):
+            g.add("ReduceProd", x, keepdims=0)
+
+
 def test_bounds_follow_the_precision() -> None:
     """Of the same model, float32 leaves a thousandth of the room that bfloat16 leaves."""
     for seed in range(25):
