@@ -273,7 +273,7 @@ class Growth(Drawing):
             raise UnfitError("it leaves the 32 bits of its dtype, which the standard does not define")
 
     def _check_factors(self, node: onnx.NodeProto, operands: Mapping[str, Value]) -> None:
-        """That those of its factors which are no less than 1 have a product in the dtype: 0 comes before or after them."""
+        """That its factors of 1 and more have a product in the dtype: a 0 comes before or after them."""
         large = {n: v.exact for n, v in operands.items()}
         data = large[node.input[0]]
         large[node.input[0]] = np.maximum(np.abs(data), 1).astype(data.dtype)

@@ -1,4 +1,4 @@
-"""Kernels of x * 0 and 0 / x that read their zero: TVM folds one that is written into the kernel, also where x is infinite."""
+"""Kernels of x * 0 and 0 / x that read their zero: one that is written into them TVM folds, also for infinities."""
 
 from collections.abc import Callable
 from typing import Any
