@@ -18,6 +18,7 @@ from tvm_neuron.codegen.kernels.start_early import start_early
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
 from tvm_neuron.codegen.kernels.sum_biases import sum_biases
 from tvm_neuron.codegen.kernels.tables import move_tables
+from tvm_neuron.codegen.kernels.turn_inputs import is_of_input, turn_inputs
 from tvm_neuron.codegen.kernels.widen_outputs import widen_outputs
 from tvm_neuron.codegen.overlap.work import load_ps
 from tvm_neuron.codegen.passes.after_moves import scale_after_moves
@@ -78,6 +79,7 @@ class _Work:
     partition_of: dict[Tensor, int] = field(default_factory=dict)
     kernels: list[Kernel] = field(default_factory=list)
     without_scans: Graph | None = None  # another way, where some were made
+    turns_inputs: bool = False  # inputs come transposed by DMA
 
     @property
     def context(self) -> Context:
@@ -116,7 +118,8 @@ def kernels_by_layout(
 ) -> list[tuple[list[Kernel], dict[Tensor, int]]]:
     """As `make_kernels`, with tensors laid out block by block and, where their price is clearly less, other ways.
 
-    And without scans, whose price does not know how memory and transfers go along with them.
+    And without scans, whose price does not know how memory and transfers go along with them, and with inputs that come
+    transposed by DMA where the device does that at a rate.
     """
     work = _begun(graph, rules, device, precisions, tuning, is_quick)
     plain = replace(work, graph=work.without_scans) if work.without_scans else None
@@ -127,9 +130,20 @@ def kernels_by_layout(
         ways += [best] if _price(best, best.dims) < _CLEARLY * _price(work, {}) else []
     if plain and not is_quick:
         ways += _ways(plain)
-    for way in ways:
+    turned = [replace(way, graph=_copied(way.graph), turns_inputs=True) for way in ways if _can_turn(way, is_quick)]
+    for way in (*ways, *turned):
         _run(way, STEPS[_LAYOUTS:])
+    ways += [way for way in turned if any(kernel.is_turned for kernel in way.kernels)]
     return [(way.kernels, way.partition_of) for way in ways]
+
+
+def _can_turn(way: _Work, is_quick: bool) -> bool:
+    """Whether inputs are transposed, where the DMA could do that."""
+    if is_quick or not way.device.dma_transpose_percent:
+        return False
+    trial = replace(way, graph=_copied(way.graph))
+    _run(trial, STEPS[_LAYOUTS : _place_of("turn_inputs")])
+    return any(map(is_of_input, trial.kernels))
 
 
 def _begun(
@@ -252,6 +266,10 @@ def _apply_rules(w: _Work) -> None:
     w.kernels = [apply_rules(block, w.rules, w.context) for block in w.graph.blocks]
 
 
+def _turn_inputs(w: _Work) -> None:
+    w.kernels = turn_inputs(w.kernels) if w.turns_inputs else w.kernels
+
+
 def _simplified(w: _Work) -> None:
     w.kernels = [simplified(kernel) for kernel in w.kernels]
 
@@ -314,6 +332,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("join_moves", "of the moves that layouts made", _join_moves),
     Step("choose_routes", "of the moves that are left", _graph(choose_routes, "partition_of", "rules", "context")),
     Step("apply_rules", "blocks become kernels", _apply_rules, True),
+    Step("turn_inputs", "before arithmetic is joined to transpositions", _turn_inputs),
     Step("fuse", "results leave PSUM once", _kernels(fuse), True),
     Step("row_statistics", "while sums are alone", _kernels(row_statistics, "partition_of", "precisions", "device")),
     Step("simplified", "arithmetic, of all that was joined", _simplified, True),

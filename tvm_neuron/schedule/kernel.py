@@ -162,7 +162,8 @@ Root = Contraction | Product | Transposition | Reduction | Gather
 class Kernel:
     """out[*out_maps] = expr(ROOT, loads) for every value of `channel` (the partition axis) and the `free` axes.
 
-    `by_dma` marks a kernel that only moves data in a way no engine can (across partitions, or DRAM to DRAM).
+    `by_dma` marks a kernel that only moves data in a way no engine can (across partitions, or DRAM to DRAM),
+    `is_turned` one of these that brings an input in transposed, which must keep its dtype on the way.
     """
 
     origins: tuple[Origin, ...]  # of all that was fused into it; the first is the root's
@@ -173,6 +174,7 @@ class Kernel:
     expr: Expr
     root: Root | None = None
     by_dma: bool = False
+    is_turned: bool = False
 
     @cached_property
     def tensors(self) -> tuple[Tensor, ...]:

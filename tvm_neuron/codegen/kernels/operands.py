@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from tvm_neuron.codegen.integers import is_integer
 from tvm_neuron.codegen.kernels.compared import compared_tensors
+from tvm_neuron.codegen.kernels.storage_dtypes import turned_dtypes
 from tvm_neuron.codegen.precision import Precision, Precisions
 from tvm_neuron.errors import UnschedulableError
 from tvm_neuron.hw import Device
@@ -114,7 +115,8 @@ def _needed_otherwise(kernels: list[Kernel], precisions: Precisions) -> dict[Ten
         for tensor in read_else:
             origin = writer.get(tensor, kernel).origins[-1]
             found.setdefault(tensor, precisions.of(origin.name).dtype_of(tensor.dtype))
-    return found | {tensor: _compared_dtype(tensor) for tensor in compared_tensors(kernels) & found.keys()}
+    compared = {tensor: _compared_dtype(tensor) for tensor in compared_tensors(kernels) & found.keys()}
+    return found | compared | turned_dtypes(kernels)
 
 
 def _compared_dtype(tensor: Tensor) -> str:

@@ -16,7 +16,8 @@ def choose_dtypes(kernels: list[Kernel], precisions: Precisions = DEFAULT) -> di
     Small tensors that the PE array does not read stay float32: a softmax's logits, maxima and sums are such, and the
     statistics of a norm; rounding them costs accuracy, keeping them costs nothing. So does what is compared with
     another tensor: a maximum that is rounded is none of the elements. Inputs and outputs keep the model's dtype, as do
-    integers and booleans that it does not read, and what the model itself rounds.
+    integers and booleans that it does not read, and what the model itself rounds; what comes in transposed keeps the
+    input's.
     """
     multiplied = {
         tensor: k.root.dtype
@@ -32,10 +33,13 @@ def choose_dtypes(kernels: list[Kernel], precisions: Precisions = DEFAULT) -> di
         for tensor in kernel.sources()
         if tensor in writer and is_rounded(writer[tensor].sources(), tensor, kernel.out)
     }
+    turned = turned_dtypes(kernels)
     found: dict[Tensor, str] = {}
     for kernel in kernels:
         for tensor in (kernel.out, *kernel.sources()):
-            if tensor.kind in ("input", "output"):
+            if tensor in turned:
+                found[tensor] = turned[tensor]
+            elif tensor.kind in ("input", "output"):
                 found[tensor] = device_dtype(tensor.dtype)
             elif tensor in multiplied:
                 found[tensor] = multiplied[tensor]
@@ -44,6 +48,11 @@ def choose_dtypes(kernels: list[Kernel], precisions: Precisions = DEFAULT) -> di
             else:
                 found[tensor] = "float32"
     return found
+
+
+def turned_dtypes(kernels: list[Kernel]) -> dict[Tensor, str]:
+    """In which dtype inputs lie that come in transposed: the DMA does not convert them on that way."""
+    return {k.out: device_dtype(tensor.dtype) for k in kernels if k.is_turned for tensor in k.sources()}
 
 
 def _is_short(kernel: Kernel) -> bool:
