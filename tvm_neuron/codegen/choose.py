@@ -64,11 +64,13 @@ def choose(
         best, its = (made, way) if made.total_ps < best.total_ps else (best, its)
         seconds = max(seconds, time.monotonic() - begin)
     if options.optlevel > 1 and options.has_time(seconds):
+        arranged = _with_transfers_arranged(best, device)
         # An instruction for each chunk starts sooner, by no more than one for several takes.
         if best.emitted.joined_ps * _LEAST_GAIN > best.total_ps and APART.is_taken:
             apart = _made(replace(best.stage, chunks_apart=True), best.room, device, None, keep_weights)
-            best = apart if apart.total_ps < best.total_ps else best
-        best = _with_transfers_arranged(best, device)
+            apart = _with_transfers_arranged(apart, device)
+            arranged = apart if apart.total_ps < arranged.total_ps else arranged
+        best = arranged
     return best, its
 
 
