@@ -1,11 +1,9 @@
 """compile_stage: the list of steps from the kernels of one core to its NEFF."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from tvm_neuron.codegen.choose import APART, HOLD_BACK, IN_ORDER, INPUTS_FIRST, JOIN_LOADS, choose
 from tvm_neuron.codegen.emit.builder import Builder
-from tvm_neuron.codegen.emit.spread import spread_roots
 from tvm_neuron.codegen.emit_stage import emit_stage
 from tvm_neuron.codegen.kept_outputs import with_outputs_kept
 from tvm_neuron.codegen.least_time import least_ps
@@ -37,8 +35,7 @@ OVERLAP = Alternative("overlap_batch", "all kernels are there, and no tile yet: 
 KEPT = Alternative("with_outputs_kept", "where nothing runs in tiles, which leave no room")
 ARRIVING = Alternative("start_as_it_arrives", "where nothing runs in tiles, which also start with what has come")
 ORDERS = Alternative("orders", "tiles are there, and the clock tells which order is quickest")
-ZEROS = Alternative("zeros_first", "where nothing runs in tiles, and the clock tells whether the first layers may wait")
-STEPS = (OVERLAP, KEPT, ARRIVING, ORDERS, ZEROS, APART, HOLD_BACK, JOIN_LOADS, INPUTS_FIRST, IN_ORDER)
+STEPS = (OVERLAP, KEPT, ARRIVING, ORDERS, APART, HOLD_BACK, JOIN_LOADS, INPUTS_FIRST, IN_ORDER)
 """What becomes of the kernels of a core; between, tiles and places in memory are chosen, which all programs need."""
 
 
@@ -88,8 +85,7 @@ def _if_it_fits(candidates: Iterator[tuple[Stage, Room]]) -> Iterator[tuple[Stag
 def _placed(stage: Stage, device: Device, options: BuildOptions, keep_weights: bool) -> Iterator[tuple[Stage, Room]]:
     """The stage and its room: in parts of the batch that overlap if these fit, else in tiles where tensors don't.
 
-    Where it is in tiles, it comes in several orders and places, among which to choose; where it is not, with the
-    zeros of slots first, too.
+    Where it is in tiles, it comes in several orders and places, among which to choose.
     """
     if keep_weights:
         yield stage, place_stage(stage, device, keep_weights)
@@ -103,10 +99,7 @@ def _placed(stage: Stage, device: Device, options: BuildOptions, keep_weights: b
     if not tiles and not tiled.spilled > stage.spilled:
         if KEPT.is_taken:
             tiled, room = with_outputs_kept(tiled, room, device)
-        started, room = _started(tiled, room, device)
-        yield started, room
-        if ZEROS.is_taken and spread_roots(started.kernels, device):
-            yield replace(started, zeros_first=True), room
+        yield _started(tiled, room, device)
         return
     if not ORDERS.is_taken:
         yield tiled, room
@@ -166,7 +159,7 @@ def _memory_report(program: Program, room: Room, builder: Builder, device: Devic
     def total(kind: str) -> int:
         return sum(tensor.size_bytes for tensor in program.tensors if tensor.kind == kind)
 
-    used = room.zones.tensors_at + room.plan.extent_bytes + builder.weights.used + builder.slots.bytes_per_partition
+    used = room.zones.tensors_at + room.plan.extent_bytes + builder.weights.used
     kept = builder.resident.used
     return {
         "weights": total("weight"),

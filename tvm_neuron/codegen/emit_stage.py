@@ -13,17 +13,15 @@ from tvm_neuron.allocation.layouts import dram_strides
 from tvm_neuron.allocation.storage import InDram
 from tvm_neuron.codegen.emit.builder import Builder, Ring
 from tvm_neuron.codegen.emit.contraction import emit_contraction
-from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, SPREAD_QUEUE, WEIGHTS_QUEUE, Emitter
+from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, TABLE_QUEUE, WEIGHTS_QUEUE, Emitter
 from tvm_neuron.codegen.emit.gather import emit_gather
 from tvm_neuron.codegen.emit.images import transfer_image
 from tvm_neuron.codegen.emit.movement import emit_movement
 from tvm_neuron.codegen.emit.positions import load_positions
 from tvm_neuron.codegen.emit.product import emit_product, emit_transposition
-from tvm_neuron.codegen.emit.spread import slots_for
 from tvm_neuron.codegen.emit.vector import emit_vector
 from tvm_neuron.codegen.emit.vectors import Vectors
 from tvm_neuron.codegen.emit.weights_memory import WeightsMemory
-from tvm_neuron.codegen.emit.zero_slots import zero_slots
 from tvm_neuron.codegen.residents import Room
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.zone_lives import zone_lives
@@ -61,27 +59,20 @@ class Emitted:
 def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> Emitted:
     """The stage's instructions; with `keep_weights`, what stays in SBUF is loaded by the prologue."""
     zones = room.zones
-    weights_at = zones.tensors_at + room.plan.extent_bytes
     end = device.sbuf_bytes_per_partition
-    ring = stage.tuning.weights_bytes(device)
-    slots = slots_for(stage.kernels, device, end, end - weights_at - ring, ring, stage.zeros_first)
-    end -= slots.bytes_per_partition
     reads_input = (n for n, k in enumerate(stage.kernels) if not stage.inputs.keys().isdisjoint(k.sources()))
-    in_turns_until = len(stage.kernels) if slots.pitch else max(reads_input, default=0)
     lives = zone_lives(zones, stage.kernels, device)
     builder = Builder(
         device, Vectors(0, zones.vectors_columns, zones.vectors_in_turns, device.partitions),
         Ring(zones.resident_at, zones.resident_bytes), Ring(zones.scratch_at, zones.scratch_bytes),
         Ring(zones.reduced_at, zones.reduced_bytes), Ring(zones.positions_at, zones.positions_bytes),
         Ring(zones.masks_at, zones.masks_bytes), Ring(zones.diagonals_at, zones.diagonals_bytes),
-        Ring(zones.scaled_at, zones.scaled_bytes), slots, WeightsMemory(room.plan, end, in_turns_until, lives),
+        Ring(zones.scaled_at, zones.scaled_bytes), WeightsMemory(room.plan, end, max(reads_input, default=0), lives),
     )  # fmt: skip
     dram, images = _dram_tensors(stage, room, builder)
     sums = sums_on_the_way(stage.kernels)
     emitter = Emitter(builder, room.plan, device, dram, room.keeps, images=images, uses=_uses(stage), sums=sums)
     emitter.chunks_apart = stage.chunks_apart
-    for zeros in slots.zero(slots.pitch if stage.zeros_first else 0):
-        builder.emit(zeros)
     ends = [0]
     arrivals, departures = _transfers(stage, room)
     for number, kernel in enumerate(stage.kernels):
@@ -98,7 +89,6 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
                 _EMIT[type(kernel.root)](emitter, kernel)
                 if table is not None:
                     _load_in_turn(builder, table, begin)
-                zero_slots(builder, begin, kernel, device)
             for tensor in departures.get(number, ()):
                 _transfer(emitter, tensor, is_load=False)
         ends.append(len(builder.body))
@@ -171,7 +161,7 @@ def _load_in_turn(builder: Builder, table: NDArray[np.float32], begin: int) -> N
     The first two wait for nothing, and come among the weights: first of all, they would hold up what the array needs.
     """
     body, vectors = builder.body, builder.vectors
-    queue = (WEIGHTS_QUEUE, SPREAD_QUEUE, LOAD_QUEUE)[min(2, len(vectors.tables) - 1)]
+    queue = (WEIGHTS_QUEUE, TABLE_QUEUE, LOAD_QUEUE)[min(2, len(vectors.tables) - 1)]
     at = next(number for number in range(begin, len(body)) if not isinstance(body[number], DmaCopy))
     builder.emit(_load_vectors(builder, table, vectors.table_at, queue))
     body.insert(at, body.pop())

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from tvm_neuron.allocation.layouts import ALIGNMENT_BYTES, aligned
 from tvm_neuron.codegen.emit.holder import Holder
-from tvm_neuron.codegen.emit.slots import Slots
 from tvm_neuron.codegen.emit.vectors import Vectors
 from tvm_neuron.codegen.emit.weights_memory import WeightsMemory
 from tvm_neuron.errors import at_operator
@@ -50,7 +49,7 @@ class Builder:
 
     def __init__(
         self, device: Device, vectors: Vectors, resident: Ring, scratch: Ring, reduced: Ring, positions: Ring,
-        masks: Ring, diagonals: Ring, scaled: Ring, slots: Slots, weights: WeightsMemory,
+        masks: Ring, diagonals: Ring, scaled: Ring, weights: WeightsMemory,
     ) -> None:  # fmt: skip
         self.device = device
         self.resident = resident  # weights that stay in SBUF between runs
@@ -59,7 +58,6 @@ class Builder:
         self.positions = positions  # constants along free axes of the kernel that runs and of the next
         self.masks = masks  # with which weights that are diagonals of blocks are made
         self.diagonals = diagonals  # such weights
-        self.slots = slots  # such weights whose zeros are there already
         self.scaled = scaled  # weights times values known only at run time
         self.weights = weights
         self.tensors: list[DramTensor] = []

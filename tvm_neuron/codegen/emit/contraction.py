@@ -15,7 +15,6 @@ from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
 from tvm_neuron.codegen.emit.load_weights import Placed, group_bytes, load_group
 from tvm_neuron.codegen.emit.nests import nests
 from tvm_neuron.codegen.emit.scale_group import scale_group
-from tvm_neuron.codegen.emit.spread import load_spread, spread_tiles
 from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.codegen.emit.tile_end import TileEnd
 from tvm_neuron.codegen.emit.weight_tiles import (
@@ -58,11 +57,6 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
         return
     if held is not None:
         _emit_group(emitter, kernel, held)
-        return
-    parts = spread_tiles(emitter, kernel, channels, data_first)
-    if parts:
-        for loaded in load_spread(emitter, kernel, parts, data_first):
-            _emit_group(emitter, kernel, loaded)
         return
     tiles = weight_tiles(kernel, channels, data_first, emitter.device)
     if emitter.is_staged(kernel):
@@ -201,20 +195,20 @@ class _Run:
         """Matmuls over one run of summed channels and all steps; `index` is the run's first depth tile."""
         builder, dtype = self.emitter.builder, self.root.dtype
         _, size, count = run
-        columns, each, item = self.tile.columns, self.tile.step_elems, size_bytes(dtype)
+        columns, item = self.tile.columns, size_bytes(dtype)
         steps = prod(axis.extent for axis in self.root.steps)
         with ExitStack() as stack:
             depths = [stack.enter_context(builder.loop(n)) for n in (count, *(a.extent for a in self.root.steps))]
             inner = steps
-            moves = [(spans[self.kernel.channel].depth, self.tile.row_elems), (depths[0], steps * each)]
+            moves = [(spans[self.kernel.channel].depth, self.tile.row_elems), (depths[0], steps * columns)]
             for axis, depth in zip(self.root.steps, depths[1:], strict=True):
                 inner //= axis.extent
-                moves.append((depth, inner * each))
+                moves.append((depth, inner * columns))
             moving = self._moving(spans, run, depths)
             offset = affine(
-                self.at + index * steps * each * item, [(d, move * item) for d, move in moves if d is not None]
+                self.at + index * steps * columns * item, [(d, move * item) for d, move in moves if d is not None]
             )
-            stationary = Tile("sbuf", dtype, moving.partition, size, offset, ((self.tile.column_elems, columns),))
+            stationary = Tile("sbuf", dtype, moving.partition, size, offset, ((1, columns),))
             first = tuple(depth for depth in depths if depth is not None) if is_first else None
             builder.emit(Matmul(stationary=stationary, moving=shape_of(moving), psum=psum, first=first))
 

@@ -36,7 +36,7 @@ TRANSFER_PARTS = 4
 MANY_STARTS = 50  # of a transfer, 65 us: weights for a ring take 139 us and more on inf1, about 31 us on inf2
 LONG_ROW_BYTES = 2048  # a DMA does well from here on
 # Of those ready at once the first goes first.
-LOAD_QUEUE, STORE_QUEUE, MOVE_QUEUE, WEIGHTS_QUEUE, SPREAD_QUEUE = range(5)
+LOAD_QUEUE, STORE_QUEUE, MOVE_QUEUE, WEIGHTS_QUEUE, TABLE_QUEUE = range(5)
 
 
 @dataclass

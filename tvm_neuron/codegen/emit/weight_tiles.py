@@ -26,12 +26,6 @@ class WeightTile:
     packed: NDArray[Any]
     columns: int  # of one matmul: all of the run, or those of a corner
     repeats: int = 1  # how often each weight of the model occurs
-    column_elems: int = 1  # from one column to the next: more where all steps lie inside a column, see `spread`
-
-    @property
-    def step_elems(self) -> int:
-        """Elements from one step to the next."""
-        return self.columns if self.column_elems == 1 else 1
 
     @property
     def row_elems(self) -> int:

@@ -20,8 +20,8 @@ class WeightsMemory(Holder):
 
     And those of `zones` below, by their first bytes, which are in use for some steps, too.
 
-    Up to step `in_turns_until` weights only take what lies above all tensors till then, in turns: others that come by
-    DMA meanwhile are needed sooner, inputs or what is spread over slots, and would wait for weights further ahead.
+    Up to step `in_turns_until` weights only take what lies above all tensors till then, in turns: inputs that come
+    by DMA meanwhile are needed sooner, and would wait for weights further ahead.
     """
 
     def __init__(
