@@ -84,9 +84,9 @@ def is_ranking_in_rounds(call: relax.Call, _is_constant: IsConstant) -> Verdict:
     return _refuse(is_ranking_in_rounds, call, found=f"takes {count} of {elems} elements")
 
 
-def is_short_sum(call: relax.Call, _is_constant: IsConstant) -> Verdict:
-    """A cumulative sum runs over at most 2048 floats, unlike {op} here."""
-    return _refuse(is_short_sum, call) if op_name(call) == "cumsum" and call.args else Match()
+def is_exact_sum(call: relax.Call, _is_constant: IsConstant) -> Verdict:
+    """A cumulative sum is of 65536 floats along its axis, or 8-bit integers in all, at most, unlike {op} here."""
+    return _refuse(is_exact_sum, call) if op_name(call) == "cumsum" and call.args else Match()
 
 
 def is_lowerable(call: relax.Call, _is_constant: IsConstant) -> Verdict:
@@ -119,7 +119,7 @@ FOLDABLE: tuple[Constraint, ...] = (is_operator, has_known_result_shape, is_lowe
 CONSTRAINTS: tuple[Constraint, ...] = (
     has_static_targets,
     is_ranking_in_rounds,
-    is_short_sum,
+    is_exact_sum,
     *FOLDABLE,
     has_supported_dtype,
 )

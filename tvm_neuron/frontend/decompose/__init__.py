@@ -1,5 +1,7 @@
 """decompose: operators without a kernel of plain loops, or with needless work in one, as calls of simpler ones."""
 
+from collections.abc import Mapping
+
 from tvm import relax
 
 from tvm_neuron.frontend.decompose import (
@@ -13,7 +15,7 @@ from tvm_neuron.frontend.decompose import (
     unlowered,
 )
 from tvm_neuron.frontend.decompose.emitter import Emitter, Expansion
-from tvm_neuron.frontend.origin import with_blocks
+from tvm_neuron.frontend.origin import bindings_of, with_blocks
 
 _EXPANSIONS: dict[str, Expansion] = {
     **inference.EXPANSIONS,
@@ -30,16 +32,19 @@ _EXPANSIONS: dict[str, Expansion] = {
 def decompose(func: relax.Function) -> relax.Function:
     """Replace what has an expansion; the calls that replace it carry its origin."""
     blocks = []
+    made = {binding.var: binding.value for binding in bindings_of(func)}
     for block in func.body.blocks:
         bindings: list[relax.Binding] = []
         for binding in block.bindings:
             expand = _EXPANSIONS.get(getattr(getattr(getattr(binding, "value", None), "op", None), "name", ""))
-            bindings += [binding] if expand is None else _expand(binding, expand)
+            bindings += [binding] if expand is None else _expand(binding, expand, made)
         blocks.append(type(block)(bindings))
     return with_blocks(func, blocks)
 
 
-def _expand(binding: relax.VarBinding, expansion: Expansion) -> list[relax.Binding]:
-    emitter = Emitter(binding)
+def _expand(
+    binding: relax.VarBinding, expansion: Expansion, made: Mapping[relax.Var, relax.Expr]
+) -> list[relax.Binding]:
+    emitter = Emitter(binding, made)
     result = expansion(binding.value, emitter)
     return [binding] if result is None else [*emitter.bindings, relax.VarBinding(binding.var, result)]

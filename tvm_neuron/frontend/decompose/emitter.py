@@ -1,6 +1,6 @@
 """Emitter: collects the calls that replace one call; all of them carry its origin."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tvm import relax
@@ -10,9 +10,10 @@ from tvm_neuron.frontend.origin import origin_of, with_origin
 
 @dataclass
 class Emitter:
-    """Collects the bindings that replace one call."""
+    """Collects the bindings that replace one call; `made` are the values of all variables before."""
 
     replaced: relax.VarBinding
+    made: Mapping[relax.Var, relax.Expr]
     bindings: list[relax.Binding] = field(default_factory=list)
 
     def emit(self, value: relax.Expr) -> relax.Var:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tvm import relax
 
-from tvm_neuron.frontend.decompose.cumulative import MAX_EXTENT, summed
+from tvm_neuron.frontend.decompose.cumulative import LONGEST, summed
 from tvm_neuron.frontend.decompose.shapes import is_float
 from tvm_neuron.frontend.onnx.converters.converter import Converter, Node
 from tvm_neuron.frontend.positions import Positions, counted
@@ -117,7 +117,7 @@ def _cumsum(node: Node) -> relax.Expr | None:
         return None
     axis = int(given.reshape(())) % len(node.shape())
     is_reverse, is_exclusive = (bool(node.attrs.get(name, 0)) for name in ("reverse", "exclusive"))
-    if is_reverse and is_float(node.inputs[0]) and node.shape()[axis] <= MAX_EXTENT:
+    if is_reverse and is_float(node.inputs[0]) and node.shape()[axis] <= LONGEST:
         return summed(node.inputs[0], axis, is_exclusive, True, node.emit)
     data = node.emit(relax.op.flip(node.inputs[0], axis)) if is_reverse else node.inputs[0]
     sums = node.emit(relax.op.cumsum(data, axis, exclusive=is_exclusive))
