@@ -8,7 +8,6 @@ import numpy as np
 
 from tvm_neuron.codegen.kernels.apply_folds import apply_folds
 from tvm_neuron.codegen.kernels.folds import Fold, Room
-from tvm_neuron.codegen.kernels.forms import forms
 from tvm_neuron.codegen.kernels.pack import packed_steps
 from tvm_neuron.codegen.kernels.row_axes import COLUMNS, ROWS
 from tvm_neuron.codegen.kernels.row_folds import possible_folds
@@ -26,14 +25,12 @@ _LOAD_SHARE = 0.5  # of the time that further weights take: memory lets some com
 
 @dataclass(frozen=True)
 class _Choice:
-    """The folds to make of kernels, in a form that may also write the padding of images; and where tensors lie.
+    """The folds to make of kernels.
 
     Engines are busy for `busy_ps` in all then, DRAM is for `all_ps` with weights, for `load_ps` with those that repeat.
     """
 
     folds: dict[Tensor, Fold]
-    kernels: list[Kernel]
-    partition_of: dict[Tensor, int]
     busy_ps: int
     load_ps: int
     all_ps: int
@@ -51,39 +48,34 @@ def fold_rows(kernels: list[Kernel], partition_of: dict[Tensor, int], device: De
     """The kernels with rows or squares folded, of images of so many rows as take the engines least time.
 
     Rows of large images first, then of smaller ones too, for a fold of both is often better than of one; then squares
-    in place of the rows of images of one size after the other, which may begin in the padding, too.
+    in place of the rows of images of one size after the other.
     """
     best = _best(kernels, partition_of, device)
     if not best.folds:
         return kernels
-    found, dims = apply_folds(best.folds, best.kernels, best.partition_of)
-    partition_of |= best.partition_of | dims
+    found, dims = apply_folds(best.folds, kernels, partition_of)
+    partition_of |= dims
     return found
 
 
 def _best(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> _Choice:
     """The folds that take the engines least time, each tried after what was found before."""
-    bare: dict[Kernel, Kernel] = {}
+    bare: list[Kernel] = []
 
-    def tried(folds: dict[Tensor, Fold], form: list[Kernel], dims: dict[Tensor, int]) -> _Choice:
-        bare.update((kernel, _without_values(kernel)) for kernel in form if kernel not in bare)
-        found, _ = apply_folds(folds, [bare[kernel] for kernel in form], dims)
-        return _Choice(folds, form, dims, *_times(found, device))
+    def tried(folds: dict[Tensor, Fold]) -> _Choice:
+        bare.extend(map(_without_values, kernels if not bare else ()))
+        found, _ = apply_folds(folds, bare, partition_of)
+        return _Choice(folds, *_times(found, device))
 
     rows = possible_folds(kernels, partition_of, _ROWS_ALONE)
     squares = possible_folds(kernels, partition_of, _ROWS_OF_SQUARES)
     squares = {tensor: fold for tensor, fold in squares.items() if _squares(tensor, fold) >= device.matmul_min_cycles}
-    best = _Choice({}, kernels, partition_of, *(_times(kernels, device) if rows else (0, 0, 0)))
+    best = _Choice({}, *(_times(kernels, device) if rows or squares else (0, 0, 0)))
     for size in _sizes(rows):
-        folds = {tensor: fold for tensor, fold in rows.items() if fold.rows >= size}
-        best = min(best, tried(folds, kernels, partition_of), key=_TIME)
+        best = min(best, tried({tensor: fold for tensor, fold in rows.items() if fold.rows >= size}), key=_TIME)
     for size in _sizes(squares):
-        images = [tensor for tensor, fold in squares.items() if fold.rows == size]
-        for form, dims in forms(best.kernels, images, best.partition_of, device):
-            folds = {tensor: fold for tensor, fold in best.folds.items() if tensor not in images}
-            possible = possible_folds(form, dims, _ROWS_OF_SQUARES)
-            folds |= {t: fold for t, fold in possible.items() if t in images or t not in partition_of}
-            best = min(best, tried(folds, form, dims), key=_TIME)
+        of_size = {tensor: fold for tensor, fold in squares.items() if fold.rows == size}
+        best = min(best, tried(best.folds | of_size), key=_TIME)
     return best
 
 
