@@ -136,3 +136,15 @@ def test_no_condition_by_what_a_tile_holds() -> None:
 
     with pytest.raises(KernelError, match=r"a tile without axes: index by slices .*test_composites.py:\d+\)"):
         branching(np.ones((8, 8), np.float32))
+
+
+@pytest.mark.parametrize("part", [lambda out: out[0:64], lambda out: out.permuted([1, 0]), lambda out: out[:, 0:64:2]])
+def test_parts_are_not_returned(part) -> None:
+    @nki.jit
+    def kernel(x):
+        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nl.load(x))
+        return part(out)
+
+    with pytest.raises(KernelError, match=r"a part of a tensor of 8192 elements or .*test_composites.py:\d+\)"):
+        kernel(np.ones((128, 64), np.float32))

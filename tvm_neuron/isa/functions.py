@@ -34,6 +34,10 @@ ALU: dict[str, Callable[..., Array]] = {
     "mod": np.mod,
     "abs_max": lambda a, b: np.maximum(np.abs(a), np.abs(b)),
     **{name: _truth(test) for name, test in TESTS.items()},
+    "logical_and": _truth(np.logical_and),
+    "logical_or": _truth(np.logical_or),
+    "logical_xor": _truth(np.logical_xor),
+    "fmod": np.fmod,  # of the sign of the dividend, where that of mod is the divisor's
 }
 ALU_NAMES = tuple(ALU)
 
@@ -44,6 +48,7 @@ BITWISE: dict[str, Callable[[Array, Array], Array]] = {
     "bitwise_xor": np.bitwise_xor,
     "logical_shift_left": np.left_shift,
     "arith_shift_right": np.right_shift,
+    "logical_shift_right": lambda a, b: np.right_shift(a.view(np.uint32), b.view(np.uint32)).view(np.int32),
 }
 BITWISE_NAMES = tuple(BITWISE)
 

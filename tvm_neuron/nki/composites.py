@@ -1,5 +1,6 @@
-"""Functions of nki.language that are several of its calls: variance, softmax, a norm, all and not."""
+"""Functions of nki.language that are several of its calls: variance, softmax, a norm, all, not, some derivatives."""
 
+from math import log, pi, sqrt
 from typing import Any
 
 from tvm_neuron.nki import calls
@@ -27,6 +28,40 @@ def logical_not(x: View, *, dtype: Any = None, mask: Any = None, **_: Any) -> Vi
     return tile_of(calls.binary("equal", x, 0.0), mask, dtype or "bool")
 
 
+def invert(x: View, *, dtype: Any = None, mask: Any = None, **_: Any) -> View:
+    """All bits of whole numbers turned around; of truth values the opposite."""
+    if x.dtype == "bool":
+        return logical_not(x, dtype=dtype, mask=mask)
+    return tile_of(calls.binary("bitwise_xor", x, -1), mask, dtype)
+
+
+def cos(x: View, *, dtype: Any = None, mask: Any = None, **_: Any) -> View:
+    """cos(x) = sin(x + pi / 2)."""
+    return tile_of(calls.activation("sin", x, pi / 2), mask, dtype)
+
+
+def tan(x: View, *, dtype: Any = None, mask: Any = None, **_: Any) -> View:
+    """sin(x) / cos(x)."""
+    sine = tile_of(calls.unary("sin", x), mask, "float32")
+    return tile_of(calls.binary("divide", sine, cos(x, dtype="float32", mask=mask)), mask, dtype or x.dtype)
+
+
+def erf_dx(x: View, *, dtype: Any = None, mask: Any = None, **_: Any) -> View:
+    """2 / sqrt(pi) * exp(-x^2)."""
+    squares = tile_of(calls.unary("square", x), mask, "float32")
+    return tile_of(calls.activation("exp", squares, log(2 / sqrt(pi)), -1.0), mask, dtype or x.dtype)
+
+
+def gelu_dx(x: View, *, dtype: Any = None, mask: Any = None, **_: Any) -> View:
+    """(1 + erf(x / sqrt(2))) / 2 + x * exp(-x^2 / 2) / sqrt(2 * pi)."""
+    squares = tile_of(calls.unary("square", x), mask, "float32")
+    powers = tile_of(calls.activation("exp", squares, -log(sqrt(2 * pi)), -0.5), mask)
+    slope = tile_of(calls.binary("multiply", x, powers), mask, "float32")
+    both = tile_of(calls.activation("erf", x, scale=sqrt(0.5)), mask, "float32")
+    half = tile_of(calls.tensor_scalar(both, "add", 1.0, op1="multiply", operand1=0.5), mask)
+    return tile_of(calls.binary("add", half, slope), mask, dtype or x.dtype)
+
+
 def softmax(x: View, axis: Any, *, dtype: Any = None, mask: Any = None, **_: Any) -> View:
     """exp(x) over its sum, over free axes."""
     top = tile_of(calls.tensor_reduce("max", x, axis, keepdims=True), mask)
@@ -50,5 +85,8 @@ def rms_norm(
     return tile_of(calls.binary("multiply", normed, w), mask, dtype or x.dtype)
 
 
-NAMES = {"var": var, "all": every, "logical_not": logical_not, "softmax": softmax, "rms_norm": rms_norm}
+NAMES = {
+    "var": var, "all": every, "logical_not": logical_not, "softmax": softmax, "rms_norm": rms_norm, "invert": invert,
+    "cos": cos, "tan": tan, "erf_dx": erf_dx, "gelu_dx": gelu_dx,
+}  # fmt: skip
 """Under what kernels know them."""

@@ -219,6 +219,12 @@ def _check_outputs(trace: Trace, outputs: list[View]) -> None:
     if not outputs:
         raise wrong("the kernel returns nothing; it returns tensors in device memory, made with buffer=nl.shared_hbm")
     for view in outputs:
+        if not view.is_whole:
+            raise wrong(
+                f"the kernel returns {view}, which is a part of a tensor of {view.tensor.elems} elements or has them "
+                "in another order; return a tensor as it was made (nl.ndarray of the shape that is meant)",
+                view.tensor.made,
+            )
         if (view.tensor.number, 0) not in trace.written:
             raise wrong(f"the kernel returns {view}, but writes nothing to it", view.tensor.made)
 

@@ -12,7 +12,7 @@ from tvm_neuron.nki import calls, later
 from tvm_neuron.nki.dtypes import dtype_name
 from tvm_neuron.nki.index import Mgrid, arange
 from tvm_neuron.nki.loops import affine_range, sequential_range, static_range
-from tvm_neuron.nki.operators import ACTIVATION
+from tvm_neuron.nki.operators import ACTIVATION, BITS
 from tvm_neuron.nki.placing import Placed
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.tile import tile_of
@@ -303,7 +303,7 @@ def _named(function: Callable[..., View], name: str, doc: str) -> Callable[..., 
 
 
 _ARITHMETIC = ("add", "subtract", "multiply", "divide", "maximum", "minimum", "power", "mod", "fmod")
-_LOGIC = (*calls.COMPARISONS, "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor")
+_LOGIC = (*calls.COMPARISONS, *calls.LOGICAL, *BITS)
 globals().update({name: name for name in later.DTYPES})
 globals().update({name: _binary(name) for name in (*_ARITHMETIC, *_LOGIC)})
 globals().update({name: _unary(name) for name in ACTIVATION if name not in ("copy", "absolute")})

@@ -9,14 +9,14 @@ from tvm_neuron.nki.source import wrong
 ALU = {
     "add": "add", "sum": "add", "subtract": "subtract", "sub": "subtract", "multiply": "multiply", "mul": "multiply",
     "prod": "multiply", "divide": "divide", "true_divide": "divide", "maximum": "max", "max": "max", "amax": "max",
-    "minimum": "min", "min": "min", "amin": "min", "power": "pow", "mod": "mod", "fmod": "mod", "remainder": "mod",
+    "minimum": "min", "min": "min", "amin": "min", "power": "pow", "mod": "mod", "fmod": "fmod", "remainder": "mod",
     "equal": "is_equal", "not_equal": "not_equal", "greater": "is_gt", "greater_equal": "is_ge", "less": "is_lt",
-    "less_equal": "is_le", "logical_and": "multiply", "logical_or": "max", "logical_xor": "not_equal",
+    "less_equal": "is_le", "logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor",
     "abs": "abs_max",
 }  # fmt: skip
 BITS = {
     "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor",
-    "left_shift": "logical_shift_left",
+    "left_shift": "logical_shift_left", "right_shift": "logical_shift_right",
 }  # fmt: skip
 ACTIVATION = {
     "copy": "copy", "relu": "relu", "exp": "exp", "log": "log", "sqrt": "sqrt", "rsqrt": "rsqrt",
@@ -26,7 +26,6 @@ ACTIVATION = {
     "gelu_apprx_sigmoid": "gelu_sigmoid", "silu_dx": "silu_dx", "gelu_apprx_sigmoid_dx": "gelu_sigmoid_dx",
 }  # fmt: skip
 REDUCTIONS = {name: op for name, op in ALU.items() if op in REDUCE_NAMES}
-COMMUTATIVE = ("add", "multiply", "max", "min", "is_equal", "not_equal")
 
 
 def named(op: Any, table: dict[str, str], what: str) -> str:

@@ -83,6 +83,16 @@ class View:
         """Number of elements."""
         return prod(self.shape)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all of a tensor in device memory, in order."""
+        size = 1
+        for step, count in reversed(self.axes):
+            if count > 1 and step != (0, 0, size):
+                return False
+            size *= count
+        return self.start == ZERO and size == self.tensor.elems
+
     def __str__(self) -> str:
         return f"{self.tensor.name or self.tensor.memory}{list(self.shape)}"
 

@@ -18,13 +18,14 @@ from tvm_neuron.nki.trace import current
 from tvm_neuron.nki.view import View
 
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+LOGICAL = ("logical_and", "logical_or", "logical_xor")
 
 
 def binary(name: str, x: Any, y: Any) -> Result:
     """x op y of two tiles, or of a tile and a number: the instruction that fits."""
     if not isinstance(x, View) and not isinstance(y, View):
         raise wrong(f"{name} of two numbers; one operand is a tile")
-    dtype = _dtype_of(x, y) if name not in COMPARISONS else "bool"
+    dtype = _dtype_of(x, y) if name not in (*COMPARISONS, *LOGICAL) else "bool"
     dtype = "float32" if name == "divide" and "float" not in dtype else dtype
     if not isinstance(x, View) or not isinstance(y, View):
         data, number, is_reversed = (y, x, True) if isinstance(y, View) else (x, y, False)

@@ -13,6 +13,7 @@ from tvm_neuron.isa import (
     ScalarTensorTensor,
     TensorCopy,
     TensorScalar,
+    TensorScalarBits,
     TensorScalarReduce,
     TensorTensor,
     TensorTensorBits,
@@ -22,7 +23,7 @@ from tvm_neuron.nki.calls.operands import elementwise, number, on_chip, scalar
 from tvm_neuron.nki.dtypes import dtype_name, promoted
 from tvm_neuron.nki.emission import Result
 from tvm_neuron.nki.index import Mask
-from tvm_neuron.nki.operators import ACTIVATION, ALU, BITS, COMMUTATIVE, REDUCTIONS, named
+from tvm_neuron.nki.operators import ACTIVATION, ALU, BITS, REDUCTIONS, named
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.trace import current
 from tvm_neuron.nki.view import View
@@ -50,8 +51,14 @@ def tensor_scalar(
     reverse1: bool = False,
     engine: Any = None,
 ) -> Result:
-    """(data op0 operand0) op1 operand1, operands numbers or [P, 1]; of numbers alone on Scalar by default."""
+    """(data op0 operand0) op1 operand1, operands numbers or [P, 1]; of numbers alone on Scalar by default.
+
+    On bits op0 alone is an instruction, with a number.
+    """
     on_chip("tensor_scalar", data)
+    if getattr(op0, "__name__", op0) in BITS:
+        first = _bits(data, op0, operand0, bool(reverse0))
+        return first if op1 is None else tensor_scalar(current().hold(first), op1, operand1, reverse1, engine=engine)
     are_numbers = not isinstance(operand0, View) and not isinstance(operand1, View)
     is_scalar = engine == "scalar" or (engine in (None, "unknown") and are_numbers)
     return elementwise(
@@ -66,17 +73,32 @@ def tensor_scalar(
     )
 
 
+def _bits(data: View, op: Any, operand: Any, is_reversed: bool) -> Result:
+    """An operation on the bits of whole numbers with those of one number."""
+    name, told = named(op, BITS, "tensor_scalar"), getattr(op, "__name__", op)
+    if is_reversed and "shift" in name:
+        raise wrong(f"{told} of a number by a tile; the model shifts tiles: make a tile of the number (nki.isa.memset)")
+    if not hasattr(operand, "__index__") or not -(2**31) <= operand < 2**32:
+        raise wrong(f"{told} of a tile and {operand}; the model takes the bits of a whole number of 32 bits")
+    return elementwise(
+        TensorScalarBits, {"source": data}, data.tensor.dtype, scalar=int(operand) & 0xFFFFFFFF, op=name
+    )
+
+
 def scalar_tensor_tensor(
     data: Any, op0: Any, operand0: Any, op1: Any, operand1: Any, reverse0: bool = False, reverse1: bool = False
 ) -> Result:
-    """(data op0 operand0) op1 operand1, the first operand a number or [P, 1], the second a tile."""
+    """(data op0 operand0) op1 operand1, the first operand a number or [P, 1], the second a tile.
+
+    With reversed operands these are two instructions.
+    """
     on_chip("scalar_tensor_tensor", data, operand1)
-    name0, name1 = named(op0, ALU, "scalar_tensor_tensor"), named(op1, ALU, "scalar_tensor_tensor")
-    if (reverse0 and name0 not in COMMUTATIVE) or (reverse1 and name1 not in COMMUTATIVE):
-        raise wrong("scalar_tensor_tensor with reversed operands of an operator that does not commute: split it")
+    if reverse0 or reverse1:
+        first = current().hold(tensor_scalar(data, op0, operand0, reverse0))
+        return tensor_tensor(operand1, first, op1) if reverse1 else tensor_tensor(first, operand1, op1)
     dtype = promoted(data.tensor.dtype, operand1.tensor.dtype)
-    views = {"left": data, "right": operand1}
-    return elementwise(ScalarTensorTensor, views, dtype, scalar0=scalar(operand0), op0=name0, op1=name1)
+    views, ops = {"left": data, "right": operand1}, [named(op, ALU, "scalar_tensor_tensor") for op in (op0, op1)]
+    return elementwise(ScalarTensorTensor, views, dtype, scalar0=scalar(operand0), op0=ops[0], op1=ops[1])
 
 
 def activation(
