@@ -148,3 +148,28 @@ def test_parts_are_not_returned(part) -> None:
 
     with pytest.raises(KernelError, match=r"a part of a tensor of 8192 elements or .*test_composites.py:\d+\)"):
         kernel(np.ones((128, 64), np.float32))
+
+
+@nki.jit
+def in_turns(x, reads_other, private):
+    """Each instance keeps its half of x in device memory, and doubles what it, or the other one, has kept."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    kept = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.private_hbm if private else nl.shared_hbm)
+    me = nl.program_id(0)
+    own, other = nl.ds(me * 64, 64), nl.ds((1 - me) * 64, 64)
+    nl.store(kept[own], nl.load(x[own]))
+    if private:
+        nl.store(kept[other], nl.load(x[other]))
+    nl.store(out[other if reads_other else own], nl.load(kept[other if reads_other else own]) * 2.0)
+    return out
+
+
+def test_cores_that_read_what_others_write() -> None:
+    """In device memory that all share; on one core it is in the order of instances."""
+    x = RNG.standard_normal((128, 40)).astype(np.float32)
+    assert np.array_equal(in_turns[nl.nc(2)](x, False, False), 2 * x)
+    assert np.array_equal(in_turns[nl.nc(2)](x, True, True), 2 * x)
+    with pytest.raises(
+        KernelError, match=r"core 0 reads 2560 elements of \w.* that core 1 writes at .*py:\d+; .*one c"
+    ):
+        in_turns[nl.nc(2)](x, True, False)

@@ -20,6 +20,7 @@ from tvm_neuron.nki.allocate import Assembled, assemble
 from tvm_neuron.nki.cores import check_cores, core_of, launched
 from tvm_neuron.nki.dialects import BETA2, Dialect
 from tvm_neuron.nki.dtypes import dtype_name
+from tvm_neuron.nki.exchanged import check_exchanged
 from tvm_neuron.nki.source import raised, wrong
 from tvm_neuron.nki.tile import Tile
 from tvm_neuron.nki.trace import USUAL_CHIP, Trace, begin, end, is_tracing
@@ -182,12 +183,16 @@ class Kernel:
             given = [_given(trace, inputs, f"arg{at}", value) for at, value in enumerate(args)]
             named = {name: _given(trace, inputs, name, value) for name, value in words.items()}
             returned: Any = None
+            cores: list[int] = []  # of each group of the trace
             for program in programs:
                 trace.program, trace.next_shared = program, 0
                 returned = self._run(given, named)
-            trace.settle()
+                trace.settle()
+                cores += [core_of(program, self.grid)] * (len(trace.groups) - len(cores))
         finally:
             end()
+        if len(set(cores)) > 1:
+            check_exchanged(trace, cores)
         return trace, inputs, returned
 
 

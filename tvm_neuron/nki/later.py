@@ -11,7 +11,7 @@ CALLS = {
         ("activate2", "exponential", "nc_matmul_mx", "nonzero_with_count", "quantize_mx", "rand2"),
         "it is of NeuronCore-v4 (Trn3); the model has v2 and v3",
     ),
-    "sendrecv": "it is of two cores at a time (NeuronCore-v3 and later); a kernel of the model runs on one",
+    "sendrecv": "it is between two cores (NeuronCore-v3 and later); those of the model don't wait for each other",
     **dict.fromkeys(("dropout", "rng", "set_rng_seed"), "its random numbers are unpublished"),
     **dict.fromkeys(
         ("register_alloc", "register_load", "register_move", "register_store"),
@@ -28,7 +28,7 @@ COLLECTIVES = (
     "collective_permute_implicit_current_processing_rank_id", "collective_permute_implicit_reduce", "rank_id",
     "reduce_scatter",
 )  # fmt: skip
-BETWEEN_CHIPS = "it is between cores or chips; a kernel of the model runs on one core"
+BETWEEN_CHIPS = "it is between cores or chips; those of the model don't wait for each other"
 DTYPES = ("float8_e4m3fn_x4", "float8_e5m2_x4", "float4_e2m1fn_x4", "tfloat32")
 
 
