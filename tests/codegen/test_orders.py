@@ -8,7 +8,7 @@ from tests.codegen.test_reorder import DEVICE, _tiled
 from tests.codegen.test_tiles import _stage
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.tiles.orders import orders
-from tvm_neuron.codegen.tiles.reorder import reordered
+from tvm_neuron.codegen.tiles.reorder import Reordering
 from tvm_neuron.codegen.tiles.usage import Usage, usage
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.tensor import Tensor
@@ -36,7 +36,7 @@ def made(kernels: Sequence[Kernel], group: range) -> list[Tensor]:
 
 def within(stage: Stage, group: range, most_bytes: int) -> list[Tensor]:
     """The same where the group may take so much."""
-    kernels = reordered(stage.kernels, group, used(stage, stage.kernels), most_bytes, 24, DEVICE)
+    kernels = Reordering(stage.kernels, group, used(stage, stage.kernels), DEVICE).reordered(most_bytes, 24)
     return made(kernels, group)
 
 

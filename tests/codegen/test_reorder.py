@@ -10,7 +10,7 @@ from tests.codegen.test_tiles import _hourglass, _stage
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.tiles.ahead import Ahead
 from tvm_neuron.codegen.tiles.group import group_of
-from tvm_neuron.codegen.tiles.reorder import reorderable, reordered
+from tvm_neuron.codegen.tiles.reorder import Reordering, reorderable
 from tvm_neuron.codegen.tiles.unroll import unroll
 from tvm_neuron.codegen.tiles.usage import usage
 from tvm_neuron.hw import load_device
@@ -37,7 +37,7 @@ def test_keeps_the_meaning_and_the_memory() -> None:
     tiled = _tiled(_stage(graph))
     now = usage(tiled.kernels, tiled.partition_of, tiled.dtypes, tiled.in_dram())
     most = 2 * max(now.alive)
-    kernels = reordered(tiled.kernels, range(len(tiled.kernels)), now, most, 24, DEVICE)
+    kernels = Reordering(tiled.kernels, range(len(tiled.kernels)), now, DEVICE).reordered(most, 24)
     assert sorted(k.out.name for k in kernels) == sorted(k.out.name for k in tiled.kernels)
     assert [k.out for k in kernels] != [k.out for k in tiled.kernels]
     assert any(isinstance(k.expr, Apply) and k.expr.op == "copy" for k in kernels)  # ACT takes a part of the copies

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from tvm_neuron.codegen.stage import Stage
-from tvm_neuron.codegen.tiles.reorder import reordered
+from tvm_neuron.codegen.tiles.reorder import Reordering
 from tvm_neuron.codegen.tiles.usage import usage
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.kernel import Kernel
@@ -22,9 +22,13 @@ def orders(
     now = usage(stage.kernels, stage.partition_of, stage.dtypes, stage.in_dram())
 
     @cache
+    def reordering(group: range) -> Reordering:
+        return Reordering(stage.kernels, group, now, device)
+
+    @cache
     def fitting(group: range, share: float) -> list[Kernel]:
         """The group's kernels in such an order; none where too much is alive at once."""
-        kernels = reordered(stage.kernels, group, now, int(share * tensors_bytes), ahead, device)
+        kernels = reordering(group).reordered(int(share * tensors_bytes), ahead)
         alive = usage(kernels, stage.partition_of, stage.dtypes, stage.in_dram()).alive[group.start : group.stop]
         return kernels[group.start : group.stop] if max(alive) <= _FULL * tensors_bytes else []
 

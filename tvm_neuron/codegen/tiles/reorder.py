@@ -36,31 +36,42 @@ def reorderable(
     return found
 
 
-def reordered(
-    kernels: Sequence[Kernel], steps: range, now: Usage, room_bytes: int, ahead: int, device: Device
-) -> list[Kernel]:
-    """The kernels, those of these steps in such an order where that takes less time.
+class Reordering:
+    """The kernels of some steps, with all that does not depend on the order in which they come."""
 
-    Of the next kernels, `ahead` are looked at. What comes ahead of its order leaves no more than `room_bytes` of each
-    partition alive. Transfers keep their place.
-    """
-    first, end, life = steps.start, steps.stop, now.life
-    part = kernels[first:end]
-    here = {t: size for t, size in now.sizes.items() if first <= life[t][0] and life[t][1] < end}
-    beside = sum(now.sizes[t] for t in now.sizes.keys() - here.keys() if life[t][0] < end and first <= life[t][1])
-    before, after = (_Order(part, here, room_bytes - beside, device, most) for most in (1, ahead))
-    before.run()
-    ordered = after.run()
-    is_quicker = max(after.done.values()) < max(before.done.values())
-    return [*kernels[:first], *(ordered if is_quicker else part), *kernels[end:]]
+    def __init__(self, kernels: Sequence[Kernel], steps: range, now: Usage, device: Device) -> None:
+        first, end, life = steps.start, steps.stop, now.life
+        self.every, self.steps, self.kernels = kernels, steps, kernels[first:end]
+        self.sizes = {t: size for t, size in now.sizes.items() if first <= life[t][0] and life[t][1] < end}
+        others = now.sizes.keys() - self.sizes.keys()
+        self.beside = sum(now.sizes[t] for t in others if life[t][0] < end and first <= life[t][1])
+        self.needed = list(_needed(self.kernels))
+        self.forms = [_forms(kernel) for kernel in self.kernels]
+        self.work = [[work_of(form, device) for form in forms] for forms in self.forms]
+        self.latency = duration_ps(device.instruction_latency_cycles, clock_hz(device, "act"))
+        self.uses = Counter(tensor for kernel in self.kernels for tensor in kernel.tensors)
+        self._before_ps = self._ordered(0, 1)[1]
+
+    def reordered(self, room_bytes: int, ahead: int) -> list[Kernel]:
+        """All kernels, those of the steps in such an order where that takes less time.
+
+        Of the next kernels, `ahead` are looked at. What comes ahead of its order leaves no more than `room_bytes` of
+        each partition alive. Transfers keep their place.
+        """
+        ordered, after_ps = self._ordered(room_bytes - self.beside, ahead)
+        part = ordered if after_ps < self._before_ps else self.kernels
+        return [*self.every[: self.steps.start], *part, *self.every[self.steps.stop :]]
+
+    def _ordered(self, room_bytes: int, ahead: int) -> tuple[list[Kernel], int]:
+        """The kernels of the steps, and when all are done."""
+        order = _Order(self, room_bytes, ahead)
+        return order.run(), max(order.done.values())
 
 
 @dataclass
 class _Order:
-    kernels: Sequence[Kernel]
-    sizes: Mapping[Tensor, int]
+    given: Reordering
     room_bytes: int
-    device: Device
     ahead: int
     done: dict[int, int] = field(default_factory=dict)  # when the kernels that were placed are done, ps
     free: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COMPUTE, 0))  # from when on engines are
@@ -68,19 +79,18 @@ class _Order:
 
     def run(self) -> list[Kernel]:
         """All kernels, placed."""
-        self.needed = list(_needed(self.kernels))
-        self.forms = [_forms(k)[: None if self.ahead > 1 else 1] for k in self.kernels]
-        self.work = [[work_of(form, self.device) for form in forms] for forms in self.forms]
-        self.latency = duration_ps(self.device.instruction_latency_cycles, clock_hz(self.device, "act"))
-        self.uses = Counter(tensor for kernel in self.kernels for tensor in kernel.tensors)
+        given = self.given
+        self.kernels, self.sizes, self.needed, self.latency = given.kernels, given.sizes, given.needed, given.latency
+        self.work = given.work if self.ahead > 1 else [works[:1] for works in given.work]
+        self.uses = given.uses.copy()
         pending = list(range(len(self.kernels)))
         found = []
         while pending:
             place = min(self._possible(pending), key=lambda place: self._cost_ps(pending[place], place))
             number = pending.pop(place)
-            form = min(range(len(self.forms[number])), key=lambda form: self._run(number, form)[1])
+            form = min(range(len(self.work[number])), key=lambda form: self._run(number, form)[1])
             self._place(number, form)
-            found.append(self.forms[number][form])
+            found.append(given.forms[number][form])
         return found
 
     def _possible(self, pending: Sequence[int]) -> Iterator[int]:
