@@ -9,7 +9,7 @@ from onnx import helper
 import tvm_neuron
 from tests.onnx_models import make_model
 from tvm_neuron import relay
-from tvm_neuron.codegen.emit import product, vector
+from tvm_neuron.codegen.emit import joined, product
 from tvm_neuron.codegen.emit.chunks import has_chunks, in_chunks
 from tvm_neuron.schedule.expr import Apply, Axis, Index, Load
 from tvm_neuron.schedule.kernel import Kernel
@@ -48,9 +48,64 @@ def test_rows_of_many_chunks_agree_with_onnxruntime(rows: int) -> None:
 def test_short_rows_share_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
     model, x = of_rows(4096), np.zeros((1, 4096, 24), "float32")
     together = run(model, x)[1]
-    for module in (vector, product):
+    for module in (joined, product):
         monkeypatch.setattr(module, "has_chunks", lambda *_: False)
     assert together < 0.6 * run(model, x)[1]
+
+
+def dense(tokens: int, channels: int) -> onnx.ModelProto:
+    """x @ w + b through a function of several steps, y * tanh(y) + b with values for each channel, then @ v."""
+    rng = np.random.default_rng(6)
+    constants = {
+        "w": rng.standard_normal((24, channels)).astype("float32"),
+        "b": rng.standard_normal(channels).astype("float32"),
+        "v": rng.standard_normal((channels, 24)).astype("float32"),
+    }
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Add", ["p", "b"], ["s"]),
+        helper.make_node("Tanh", ["s"], ["t"]),
+        helper.make_node("Mul", ["s", "t"], ["m"]),
+        helper.make_node("Add", ["m", "b"], ["a"]),
+        helper.make_node("MatMul", ["a", "v"], ["y"]),
+    ]
+    return make_model(nodes, {"x": (tokens, 24)}, ["y"], constants)
+
+
+@pytest.mark.parametrize(("tokens", "channels"), [(40, 512), (100, 300), (130, 512), (7, 1100)])
+def test_sums_of_several_chunks_with_a_bias_agree_with_onnxruntime(tokens: int, channels: int) -> None:
+    model, x = dense(tokens, channels), np.random.default_rng(tokens).standard_normal((tokens, 24)).astype("float32")
+    expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
+    # sums of 24 and of up to 1,100 in float32, in another order
+    assert np.linalg.norm(run(model, x)[0] - expected) <= 2e-6 * np.linalg.norm(expected)
+
+
+def test_the_way_out_of_several_chunks_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = dense(40, 512), np.zeros((40, 24), "float32")
+    together = run(model, x)[1]
+    monkeypatch.setattr(joined, "has_chunks", lambda *_: False)
+    assert together < 0.8 * run(model, x)[1]
+
+
+def heads(rows: int, count: int, keys: int) -> onnx.ModelProto:
+    """The softmax of each head's rows, nought where it is not a number, as torch's attention has it."""
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0, 2]),
+        helper.make_node("Softmax", ["t"], ["p"], axis=-1),
+        helper.make_node("IsNaN", ["p"], ["n"]),
+        helper.make_node("Where", ["n", "zero", "p"], ["y"]),
+    ]
+    return make_model(nodes, {"x": (rows, count, keys)}, ["y"], {"zero": np.float32(0)})
+
+
+@pytest.mark.parametrize(("rows", "count", "keys"), [(64, 4, 64), (49, 3, 100), (130, 2, 300)])
+def test_rows_of_several_heads_agree_with_onnxruntime(rows: int, count: int, keys: int) -> None:
+    model = heads(rows, count, keys)
+    x = np.random.default_rng(rows).standard_normal((rows, count, keys)).astype("float32")
+    x[3, 1, :] = -np.inf
+    expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
+    assert not expected[1, 3].any()
+    np.testing.assert_allclose(run(model, x)[0], expected, rtol=0, atol=2e-6)
 
 
 def copy(tensor: Tensor, out: Tensor, channel: Axis, free: Axis) -> Kernel:

@@ -108,8 +108,8 @@ def gate(function: str, inside: Expr) -> Expr:
     return call("add", call(function, inside), 1.0)
 
 
-def tanh_inside(x: Expr) -> Expr:
-    cubic = call("multiply", call("pow", x, 3.0), 0.044715)
+def tanh_inside(x: Expr, cube: Expr | None = None) -> Expr:
+    cubic = call("multiply", cube or call("pow", x, 3.0), 0.044715)
     return call("multiply", call("add", x, cubic), 0.7978845608)
 
 
@@ -143,26 +143,36 @@ def test_several_operators_are_one_function(name: str) -> None:
     assert use_functions(kernel).expr == Apply(name, (x,))
 
 
+def test_a_cube_may_be_a_product() -> None:
+    x = Load(Tensor("x", (), "float32"), ())
+    cube = call("multiply", call("multiply", x, x), x)
+    gelu = call("multiply", call("multiply", x, 0.5), gate("tanh", tanh_inside(x, cube)))
+    kernel = Kernel((), Tensor("y", (), "float32"), (), Axis("p", 1), (), gelu)
+    assert use_functions(kernel).expr == Apply("gelu_tanh", (x,))
+
+
+@pytest.mark.parametrize("name", ["gelu", "gelu_tanh"])
 @pytest.mark.parametrize("before", [True, False], ids=["half_first", "half_last"])
-def test_gelu_of_a_sum_with_a_bias_is_one_function(before: bool) -> None:
-    """As every dense layer has it: the factor in front of erf has been taken into the bias."""
+def test_gelu_of_a_sum_with_a_bias_is_one_function(before: bool, name: str) -> None:
+    """As every dense layer has it: the factor in front of erf or tanh has been taken into the bias."""
     channel = Axis("p", 3)
     bias = Tensor("bias", (3,), "float32", value=np.float32([0.5, -1.0, 0.0]))
     x = call("add", Load(Tensor("x", (), "float32"), ()), Load(bias, (Index(channel),)))
     halved = call("multiply", x, 0.5) if before else x
-    product = call("multiply", halved, gate("erf", call("divide", x, math.sqrt(2))))
+    gates = {"gelu": gate("erf", call("divide", x, math.sqrt(2))), "gelu_tanh": gate("tanh", tanh_inside(x))}
+    product = call("multiply", halved, gates[name])
     kernel = Kernel(
         (), Tensor("y", (3,), "float32"), (), channel, (), product if before else call("multiply", product, 0.5)
     )
     found = use_functions(fold_scale(kernel)).expr
     assert isinstance(found, Apply)
-    assert found.op == "gelu"
+    assert found.op == name
     scaled = as_scaled(found.args[0], channel)
     assert scaled.scale == 1
     np.testing.assert_array_equal(scaled.shift, [0.5, -1.0, 0.0])
 
 
-@pytest.mark.parametrize("name", ["silu", "mish", "gelu"])
+@pytest.mark.parametrize("name", ["silu", "mish", "gelu", "gelu_tanh"])
 def test_functions_of_what_a_batch_norm_gives_are_one(name: str) -> None:
     """Its factors and shifts are gathered wherever the value is used; all of these are the same constants."""
     channel = Axis("p", 3)

@@ -7,6 +7,7 @@ keeps its engine for a hundred cycles and more beside those of its elements.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from tvm_neuron.codegen.emit.positions import is_vector
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, axes_of, loads, replace_axes
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Kernel, Operand, Product, Reduction, Root, Transposition
@@ -49,10 +50,11 @@ def in_chunks(kernel: Kernel, axis: Axis, run: Segment) -> tuple[Kernel, Axis, A
 
 def has_chunks(kernel: Kernel, axis: Axis, partition_of: Mapping[Tensor, int]) -> bool:
     """Whether all that the kernel addresses by the axis is on one side: on the partitions for the channel, for the row
-    of a transposition the source's alone; no constant of several channels has a pattern over chunks."""
+    of a transposition the source's alone; of constants of several channels only vectors have a pattern over chunks."""
     if kernel.whole or _counts(kernel.expr, axis):
         return False
-    if any(load.tensor.value is not None and axis in axes_of(load) for load in loads(kernel.expr) if load is not ROOT):
+    constants = (load for load in loads(kernel.expr) if load is not ROOT and load.tensor.value is not None)
+    if any(axis in axes_of(load) and not is_vector(load, kernel) for load in constants):
         return False
     is_channel = axis is kernel.channel
     for tensor, maps in _places(kernel):

@@ -9,9 +9,11 @@ from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.memory_plan import MemoryPlan
 from tvm_neuron.allocation.regions import data_maps
 from tvm_neuron.allocation.storage import OnChip, Span
+from tvm_neuron.codegen.emit.array_tiles import BYTES as PSUM_ITEM
 from tvm_neuron.codegen.emit.builder import Ring
 from tvm_neuron.codegen.emit.diagonals import Diagonals, diagonals, load_diagonals
 from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
+from tvm_neuron.codegen.emit.joined import joined, keeps_engines_less
 from tvm_neuron.codegen.emit.load_weights import Placed, group_bytes, load_group
 from tvm_neuron.codegen.emit.nests import nests
 from tvm_neuron.codegen.emit.scale_group import scale_group
@@ -34,6 +36,7 @@ from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, contiguous, runs, segments, tile_sizes
+from tvm_neuron.sim.clock import clock_hz, duration_ps
 
 
 def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
@@ -144,6 +147,8 @@ class _Run:
         """All tiles of the region: matmuls over the whole depth into a PSUM bank, then the way out."""
         kernel, builder, side = self.kernel, self.emitter.builder, self.root.side
         first, columns, count = self.tile.run
+        if self._emit_together(region):
+            return
         free = [axis for axis in kernel.free if axis is not side]
         # What lies side by side leaves one after the other: small tiles keep ACT closer behind the PE array.
         most = self.emitter.device.moving_max_elems // (side.extent if side else 1)
@@ -158,14 +163,61 @@ class _Run:
             dims = contiguous([each[0][axis].size for axis in kernel.free])
             shape_of = self._shape_of(ends, each[0], dims)
             psum = builder.psum_tile(columns, shape_of.dims(dims), loops)
-            begun: set[int] = set()
-            for run, index, low in self.tile.depth_runs:
-                corner = replace(psum, partition=Affine(low), partitions=self.tile.columns)
-                self._emit_depth(each[0], run, index, shape_of, corner, is_first=low not in begun)
-                begun.add(low)
+            self._emit_sums(each[0], shape_of, psum)
             for part, end in zip(each, ends, strict=True):
                 low = part[side].start * rows if side else 0
                 end.finish(shape_of, replace(psum, partition=Affine(low), partitions=rows), loops)
+
+    def _emit_together(self, region: Region) -> bool:
+        """All chunks of few elements into one bank, for one way out; whether that keeps engines for less time."""
+        emitter, kernel, (first, columns, count) = self.emitter, self.kernel, self.tile.run
+        elems = prod(high - low for axis, (low, high) in region.items() if axis in kernel.free)
+        if self.root.side or elems * count > emitter.device.moving_max_elems:
+            return False
+        found = joined(emitter, kernel, self.tile.run)
+        if found is None:
+            return False
+        several, lane, chunk = found
+        free = {axis: Span(low, high - low) for axis, (low, high) in region.items() if axis in kernel.free}
+        spans = {**free, lane: Span(0, columns), chunk: Span(0, count)}
+        dims = contiguous([spans[axis].size for axis in several.free])
+        # The way out of the first chunk begins when those of all others are added up, too.
+        later_ps = (count - 1) * self._sums_ps({**free, kernel.channel: Span(first, columns)}, dims[1:])
+        if not keeps_engines_less(emitter, kernel, several, chunk, spans, first, later_ps):
+            return False
+        end = TileEnd(emitter, several, spans)
+        way_out = Squeeze([*end.patterns, Tile("psum", "float32", Affine(), columns, Affine(), dims)])
+        bank = emitter.builder.psum_tile(columns, way_out.dims(dims), ())
+        with emitter.joining(), emitter.builder.loop(count) as depth:
+            one = {**free, kernel.channel: Span(first, columns, depth, PARTITIONS, count)}
+            moved = [] if depth is None else [(depth, elems * PSUM_ITEM)]
+            place = replace(bank, offset=affine(bank.offset.base, moved, bank.offset.phase, bank.offset.wrap))
+            shape_of = self._shape_of([], one, dims[1:])
+            self._emit_sums(one, shape_of, replace(place, dims=shape_of.dims(dims[1:])))
+        with emitter.joining():
+            end.finish(way_out, bank, ())
+        return True
+
+    def _sums_ps(self, spans: dict[Axis, Span], dims: Dims) -> int:
+        """How long the PE array takes for one chunk."""
+        device, depths = self.emitter.device, (None,) * (1 + len(self.root.steps))
+        shape_of, found = self._shape_of([], spans, dims), 0
+        for run, _, low in self.tile.depth_runs:
+            moving = shape_of(self._moving(spans, run, depths))
+            columns = self.tile.columns
+            stationary = Tile("sbuf", self.root.dtype, moving.partition, run[1], Affine(), ((1, columns),))
+            psum = Tile("psum", "float32", Affine(low), columns, Affine(), shape_of.dims(dims))
+            cost = Matmul(stationary=stationary, moving=moving, psum=psum, first=()).cost(device)
+            found += run[2] * duration_ps(cost.busy_cycles, clock_hz(device, "pe"))
+        return found * prod(axis.extent for axis in self.root.steps)
+
+    def _emit_sums(self, spans: dict[Axis, Span], shape_of: Squeeze, psum: Tile) -> None:
+        """Matmuls over the whole depth."""
+        begun: set[int] = set()
+        for run, index, low in self.tile.depth_runs:
+            corner = replace(psum, partition=Affine(low), partitions=self.tile.columns)
+            self._emit_depth(spans, run, index, shape_of, corner, is_first=low not in begun)
+            begun.add(low)
 
     def _step_outer(self, free: list[Axis], sizes: dict[Axis, int], channels: dict[Axis, Span], region: Region) -> None:
         """Leaves the outermost axes to loops until an access pattern has room for what is left.

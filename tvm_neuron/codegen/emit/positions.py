@@ -15,6 +15,7 @@ from tvm_neuron.allocation.storage import OnChip
 from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, Emitter
 from tvm_neuron.isa import Activation, Affine, DmaCopy, DramTile, Matmul, Memset, Tile
 from tvm_neuron.schedule.expr import Index, Load, loads
+from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ACCUMULATOR, Kernel
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS, contiguous
@@ -27,6 +28,14 @@ SMALL_ZONE_BYTES = 1 << 12
 def is_vector(load: Load, kernel: Kernel) -> bool:
     """Whether a constant has one value for each channel; such vectors stay in SBUF throughout."""
     return load.indices == (Index(kernel.channel),)
+
+
+def is_vector_of_chunks(load: Load, kernel: Kernel) -> bool:
+    """Whether such a vector is read by a kernel over several chunks of channels, see `in_chunks`."""
+    if len(load.tensor.shape) != 1 or len(load.indices) != 1 or isinstance(load.indices[0], Index):
+        return False
+    found = linear_indices(load.indices)
+    return found is not None and kernel.channel in found[0].terms and len(found[0].terms) > 1
 
 
 def follows_channel(load: Load, kernel: Kernel) -> bool:

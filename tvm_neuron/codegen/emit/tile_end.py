@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from tvm_neuron.allocation.storage import Spans, Storage
+from tvm_neuron.allocation.storage import OnChip, Spans, Storage
 from tvm_neuron.codegen.emit.arithmetic import Arithmetic
 from tvm_neuron.codegen.emit.builder import Loops, Scratch
 from tvm_neuron.codegen.emit.emitter import Emitter
-from tvm_neuron.codegen.emit.positions import follows_channel, is_vector
+from tvm_neuron.codegen.emit.positions import follows_channel, is_vector, is_vector_of_chunks
 from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.codegen.emit.taken import Nowhere, bytes_taken
 from tvm_neuron.codegen.emit.targets import Emits, Operand
@@ -38,9 +38,9 @@ class TileEnd:
         scratch = Scratch(builder.scratch, bytes_taken(self.kernel.expr, shape, resolve, self.out.dtype), loops)
         Arithmetic(through(builder), scratch, shape, resolve).store(self.kernel.expr, shape_of(self.out))
 
-    def instructions(self, shape_of: Squeeze) -> list[Instruction]:
-        """What the arithmetic of a kernel without a root becomes, with temporaries nowhere."""
-        nowhere, (shape, resolve) = Nowhere(), self._operands(shape_of, None)
+    def instructions(self, shape_of: Squeeze, root: Tile | None = None) -> list[Instruction]:
+        """What the arithmetic becomes, with temporaries nowhere."""
+        nowhere, (shape, resolve) = Nowhere(), self._operands(shape_of, root)
         Arithmetic(nowhere, nowhere, shape, resolve).store(self.kernel.expr, shape_of(self.out))
         return nowhere.emitted
 
@@ -70,6 +70,10 @@ class TileEnd:
         storage: Storage
         if load.tensor.value is None:
             storage = self.emitter.storage(load.tensor)
+        elif is_vector_of_chunks(load, kernel):
+            first = maps[0].const
+            at = self.emitter.builder.vectors.find(load.tensor.value, first)
+            storage = OnChip("float32", 0, at, (first,), (0,), chunk_elems=1)
         else:
             storage = self.emitter.positions[load.tensor]
             if not follows_channel(load, kernel):

@@ -9,8 +9,9 @@ from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.regions import grains
 from tvm_neuron.allocation.storage import OnChip, Span
 from tvm_neuron.codegen.emit.builder import Loops, Scratch
-from tvm_neuron.codegen.emit.chunks import has_chunks, in_chunks
+from tvm_neuron.codegen.emit.chunks import in_chunks
 from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
+from tvm_neuron.codegen.emit.joined import joined, keeps_engines_less
 from tvm_neuron.codegen.emit.nests import nests
 from tvm_neuron.codegen.emit.scan import Scanner
 from tvm_neuron.codegen.emit.squeeze import Squeeze
@@ -69,9 +70,9 @@ def _taken(kernel: Kernel, elems: int, device: Device) -> int:
     """Of the kernel as it is, and with chunks of channels in one instruction, where these have few elements."""
     least, inner, chunks = device.elementwise_min_cycles, innermost(kernel), -(-kernel.channel.extent // PARTITIONS)
     taken = most_bytes_taken(kernel, elems, least)
-    if chunks > 1 and (inner is None or inner.extent < least):
+    of_all = chunks * prod(axis.extent for axis in kernel.free)
+    if chunks > 1 and (inner is None or inner.extent < least or of_all <= elems):
         several, *_ = in_chunks(kernel, kernel.channel, (0, PARTITIONS, chunks))
-        of_all = chunks * prod(axis.extent for axis in kernel.free)
         taken = max(taken, most_bytes_taken(several, min(elems, of_all), least))
     return 2 * taken
 
@@ -127,22 +128,20 @@ def _together(
 
     A reduction's instructions read as many elements as others write: they start as soon.
     """
-    if emitter.chunks_apart or run[2] == 1 or kernel in emitter.kept:
+    found = joined(emitter, kernel, run)
+    if found is None:
         return None
-    if not has_chunks(kernel, kernel.channel, emitter.plan.partition_of):
-        return None
-    read = [kernel.root.load.tensor] if isinstance(kernel.root, Reduction) else []
-    places = [emitter.storage(t) for t in (kernel.out, *read, *(load.tensor for load in kernel.operand_loads()))]
-    if not all(isinstance(place, OnChip) and place.chunk_elems for place in places):
-        return None  # all chunks of what is spread lie on one another
-    several, lane, chunk = in_chunks(kernel, kernel.channel, run)
+    several, lane, chunk = found
     root = several.root if isinstance(several.root, Reduction) else None
     inside = {**region, lane: (0, lane.extent), chunk: (0, chunk.extent)}
     sizes = _sizes(several, root, inside, emitter.device, tile_elems(several, emitter.device))
     read_of_each = prod(axis.extent for axis in root.axes) if root else 1
     room = MAX_TILE_ELEMS // (read_of_each * prod(size for axis, size in sizes.items() if axis is not chunk))
     sizes[chunk] = min(sizes[chunk], room)
-    return (several, inside, sizes) if sizes[chunk] > 1 else None
+    tile = {axis: Span(low, sizes.get(axis, high - low)) for axis, (low, high) in inside.items()}
+    if sizes[chunk] < 2 or not keeps_engines_less(emitter, kernel, several, chunk, tile, run[0]):
+        return None
+    return several, inside, sizes
 
 
 def _emit_tiles(emitter: Emitter, kernel: Kernel, region: Region, sizes: dict[Axis, int]) -> None:

@@ -36,8 +36,9 @@ def _function(product: Expr, channel: Axis) -> Expr:
         whole = as_scaled(x, channel).times(2 * prod(numbers))
         if _is_erf_gate(whole, gate, channel):
             return Apply("gelu", (emit_scaled(whole, channel),))
-        if isclose(prod(numbers), 0.5, rel_tol=_NEAR) and _is_tanh_gate(x, gate):
-            return Apply("gelu_tanh", (x,))
+        inside = _inside_tanh_gate(gate)
+        if inside is not None and as_scaled(inside, channel).is_near(whole, _NEAR):
+            return Apply("gelu_tanh", (inside,))
         if not numbers and gate == Apply("sigmoid", (x,)):
             return Apply("silu", (x,))
         if not numbers and gate == Apply("tanh", (Apply("softplus", (x,)),)):
@@ -51,14 +52,16 @@ def _is_erf_gate(x: Scaled, gate: Expr, channel: Axis) -> bool:
     return inside is not None and as_scaled(inside, channel).is_near(x.times(sqrt(0.5)), _NEAR)
 
 
-def _is_tanh_gate(x: Expr, gate: Expr) -> bool:
-    """1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))."""
+def _inside_tanh_gate(gate: Expr) -> Expr | None:
+    """x, if the gate is 1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))."""
     match _after_one(gate, "tanh"):
-        case Apply("multiply", (Apply("add", (left, right)), Num(number))):
-            cubic = right if left == x else left
-            is_sum = x in (left, right) and isclose(number, sqrt(2 / pi), rel_tol=_NEAR)
-            return is_sum and _is_scaled(cubic, _CUBIC, Apply("pow", (x, Num(3.0))))
-    return False
+        case Apply("multiply", (Apply("add", (left, right)), Num(number))) if isclose(
+            number, sqrt(2 / pi), rel_tol=_NEAR
+        ):
+            for x, cubic in ((left, right), (right, left)):
+                if _is_scaled(cubic, _CUBIC, [Apply("pow", (x, Num(3.0)))], [x, x, x]):
+                    return x
+    return None
 
 
 def _after_one(gate: Expr, function: str) -> Expr | None:
@@ -69,8 +72,8 @@ def _after_one(gate: Expr, function: str) -> Expr | None:
     return None
 
 
-def _is_scaled(expr: Expr, number: float, x: Expr) -> bool:
-    """Whether it is `number * x`."""
+def _is_scaled(expr: Expr, number: float, *products: list[Expr]) -> bool:
+    """Whether it is `number` times one of the products of these factors."""
     parts = list(factors(expr))
     numbers = [part.value for part in parts if isinstance(part, Num)]
-    return isclose(prod(numbers), number, rel_tol=_NEAR) and [p for p in parts if not isinstance(p, Num)] == [x]
+    return isclose(prod(numbers), number, rel_tol=_NEAR) and [p for p in parts if not isinstance(p, Num)] in products
