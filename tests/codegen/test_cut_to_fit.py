@@ -15,6 +15,12 @@ from tests.stages.networks import run
 from tests.stages.test_small_memory import shrunk
 from tvm_neuron import neff, relay, runtime
 from tvm_neuron.build import BuildOptions
+from tvm_neuron.codegen.emit.positions import positions_bytes
+from tvm_neuron.codegen.kernels.cut_to_fit import _with_fewer_constants
+from tvm_neuron.schedule.expr import Apply, Axis, Index, Load
+from tvm_neuron.schedule.kernel import ROOT, Kernel, Operand, Transposition
+from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.tensor import Tensor
 
 KIB = 28  # of each partition
 CASTS = {"inf1": "all", "inf2": "none"}
@@ -78,3 +84,17 @@ def test_attention_of_many_tokens(queries: int, keys: int, chip: str, tmp_path: 
     model = make_model(nodes, shapes, ["y"])
     (wanted,) = reference(model, inputs)
     assert np.linalg.norm(outputs(model, inputs, tmp_path, chip) - wanted) <= BOUNDS[chip] * np.linalg.norm(wanted)
+
+
+def test_parts_of_transposed_rows_begin_where_engines_may() -> None:
+    """With more bytes of constants than a kernel may have: the rows lie on the partitions of what is transposed."""
+    row, one, size = Axis("c", 1536), Axis("one", 1), 1536
+    source = Operand(Tensor("x", (size, 1), "float32"), (Linear(0, {row: 1}), Linear()))
+    scale = Tensor("s", (size,), "float32", value=np.ones(size, np.float32))
+    scaled = Apply("multiply", (ROOT, Load(scale, (Index(row),))))
+    maps = Linear(), Linear(0, {row: 1})
+    kernel = Kernel((), Tensor("y", (1, size), "float32"), maps, one, (row,), scaled, Transposition(source, row))
+    parts = list(_with_fewer_constants(kernel, positions_bytes(kernel) * 8 // 9))
+    firsts = [part.root.source.maps[0].const for part in parts if isinstance(part.root, Transposition)]
+    assert firsts == [0, 1280]
+    assert [part.free[0].extent for part in parts] == [1280, 256]

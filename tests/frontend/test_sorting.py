@@ -55,6 +55,14 @@ def test_the_order_is_numpys(dtype: str) -> None:
     np.testing.assert_array_equal(values, np.sort(data, axis=1)[:, :K], strict=True)
 
 
+def test_few_of_float64_keep_all_digits() -> None:
+    """Of float32 so few are ranked in rounds, where these would be equal."""
+    data = 1 + np.random.default_rng(4).permuted(np.arange(90.0).reshape(3, 30), axis=1) * 2.0**-40
+    values, places = ran(lambda x: relax.op.topk(x, 5, 1, "both", True, "int64"), data)
+    np.testing.assert_array_equal(places, np.argsort(-data, axis=1)[:, :5])
+    np.testing.assert_array_equal(values, -np.sort(-data, axis=1)[:, :5], strict=True)
+
+
 @pytest.mark.parametrize("kind", ["values", "indices"])
 def test_one_of_both(kind: str) -> None:
     data = drawn("uint64")

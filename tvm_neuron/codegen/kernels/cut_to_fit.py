@@ -18,6 +18,7 @@ from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, rewrite
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction
 from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.operations import PARTITION_START_STEP
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
 
@@ -79,7 +80,10 @@ class _Cutter:
 
 
 def _with_fewer_constants(kernel: Kernel, most: int) -> Iterator[Kernel]:
-    """The kernel in parts along the longest free axis of its constants, which take at most so many bytes in each."""
+    """The kernel in parts along the longest free axis of its constants, which take at most so many bytes in each.
+
+    They begin where engines may: the axis may lie on the partitions of what the kernel transposes.
+    """
     size = 0 if kernel.by_dma else positions_bytes(kernel)
     found = [index for load in positional(kernel) for index in load.indices] if size > most else []
     axes = [i.axis for i in found if isinstance(i, Index) and i.axis in kernel.free and i.axis not in kernel.whole]
@@ -88,6 +92,7 @@ def _with_fewer_constants(kernel: Kernel, most: int) -> Iterator[Kernel]:
         return
     axis = max(axes, key=lambda found: found.extent)
     step = max(1, axis.extent * most // size)
+    step -= step % next(start for start in (PARTITIONS, PARTITION_START_STEP, 1) if step >= start)
     for low in range(0, axis.extent, step):
         high = min(low + step, axis.extent)
         yield restrict(_with_slices(kernel, axis, low, high), axis, low, high, {})
