@@ -80,6 +80,20 @@ def test_sums_of_several_chunks_with_a_bias_agree_with_onnxruntime(tokens: int, 
     assert np.linalg.norm(run(model, x)[0] - expected) <= 2e-6 * np.linalg.norm(expected)
 
 
+def test_sums_along_more_axes_than_a_pattern_has() -> None:
+    """Turned around, five axes of two don't join: loops are left to go along the outermost."""
+    model = dense(32, 512)
+    first = helper.make_node("Transpose", ["x"], ["x.turned"], perm=[4, 3, 2, 1, 0, 5])
+    rows = helper.make_node("Reshape", ["x.turned", "rows"], ["x.rows"])
+    model.graph.node[0].input[0] = "x.rows"
+    weights = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    shape = (2, 2, 2, 2, 2, 24)
+    model = make_model([first, rows, *model.graph.node], {"x": shape}, ["y"], {**weights, "rows": np.int64([32, 24])})
+    x = np.random.default_rng(8).standard_normal(shape).astype("float32")
+    expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
+    assert np.linalg.norm(run(model, x)[0] - expected) <= 2e-6 * np.linalg.norm(expected)
+
+
 def test_the_way_out_of_several_chunks_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     model, x = dense(40, 512), np.zeros((40, 24), "float32")
     together = run(model, x)[1]

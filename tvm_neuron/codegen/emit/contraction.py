@@ -181,8 +181,11 @@ class _Run:
         free = {axis: Span(low, high - low) for axis, (low, high) in region.items() if axis in kernel.free}
         spans = {**free, lane: Span(0, columns), chunk: Span(0, count)}
         dims = contiguous([spans[axis].size for axis in several.free])
+        alone = {**free, kernel.channel: Span(first, columns)}
+        if len(self._shape_of([], alone, dims[1:]).groups) > MAX_FREE_DIMS:
+            return False
         # The way out of the first chunk begins when those of all others are added up, too.
-        later_ps = (count - 1) * self._sums_ps({**free, kernel.channel: Span(first, columns)}, dims[1:])
+        later_ps = (count - 1) * self._sums_ps(alone, dims[1:])
         if not keeps_engines_less(emitter, kernel, several, chunk, spans, first, later_ps):
             return False
         end = TileEnd(emitter, several, spans)

@@ -4,8 +4,6 @@ Where it is one value for each partition, an operand is taken on the way by an i
 chunks reads it as a tile like others, which may take an instruction more.
 """
 
-
-
 from tvm_neuron.allocation.storage import OnChip, Span
 from tvm_neuron.codegen.emit.chunks import has_chunks, in_chunks
 from tvm_neuron.codegen.emit.emitter import Emitter
