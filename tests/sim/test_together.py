@@ -53,6 +53,22 @@ def test_cores_that_read_share_the_rate_of_their_chip(cores: int) -> None:
     assert found == pytest.approx([max(alone, shared)] * cores, rel=0.04)
 
 
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 60)), min_size=3, max_size=4))
+def test_together_they_never_have_more_than_the_rate_of_their_chip(sizes: list[tuple[int, int]]) -> None:
+    programs = [reading(*size) for size in sizes]
+    moved = [time_program(one, DEVICE).dram_bytes for one in programs]
+    had = sum(size * PS / ps for size, ps in zip(moved, together(*programs), strict=True))
+    assert had <= INSTANCE.chip_dram_bytes_per_second * (1 + 1e-9)
+
+
+def test_ports_of_several_lines_are_not_overdrawn() -> None:
+    one, size = reading(2), 4_000_000
+    lines = [Line([one] * 4, DEVICE, [1] * 4, {0: size}, first_core=at) for at in (1, 2)]
+    had = sum(size * PS / ps for ps in interval_ps(lines, INSTANCE))
+    assert 0.8 * INSTANCE.link_bytes_per_second < had <= INSTANCE.link_bytes_per_second * (1 + 1e-9)
+
+
 def test_cores_of_another_chip_do_not_matter() -> None:
     one = reading(20)
     lines = [Line([one], DEVICE, [1], first_core=at * DEVICE.cores_per_chip) for at in range(4)]

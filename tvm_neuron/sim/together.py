@@ -8,6 +8,9 @@ the port between the two, in turn with what else goes that way.
 It is a line under full load: before each stage wait as many inputs as it has cores, and as many on the way to it where
 it lies on another chip, and there is room for as many more. A core begins when it is done with its last input, the next
 has come, and there is room for what it makes of that.
+
+All lines go on until the inputs of each are counted, each over a time of its own; what these times together would have
+a DRAM or a port carry beyond its rate is taken off again.
 """
 
 from collections import defaultdict
@@ -20,10 +23,12 @@ from math import lcm
 from tvm_neuron.hw import Device, Instance
 from tvm_neuron.program import Program
 from tvm_neuron.program.dynamic import expand
-from tvm_neuron.sim.clock import CoreClock, duration_ps
+from tvm_neuron.sim.clock import PS_PER_SECOND, CoreClock, duration_ps
 from tvm_neuron.sim.dependence import dependent
 
 _PS_PER_NS = 1000
+_DRAM, _PORT = "DRAM", "port to the next"
+_Part = tuple[str, int]  # what cores share, and the chip that has it
 _FEWEST = 2  # inputs, at least, over which the time is taken
 
 
@@ -63,6 +68,7 @@ class _Stage:
     after: "_Stage | None"
     way: list[tuple[int, int]]  # chips whose ports lead to the next stage, and the bytes that pass
     pass_ps: int  # until a transfer to the next chip starts
+    is_fed: bool = False  # whether its inputs wait from the start, however many it takes
     begun: int = 0
     came: dict[int, int] = field(default_factory=dict)
     done: dict[int, int] = field(default_factory=dict)
@@ -75,7 +81,7 @@ class _Stage:
     def begin_at(self) -> int | None:
         """When the next input can be begun; None where that is not known yet."""
         at, cores = self.begun, len(self.clocks)
-        needed = [(self.came, at), (self.done, at - cores)]
+        needed = [(self.done, at - cores)] + ([] if self.is_fed else [(self.came, at)])
         if self.after is not None:
             needed.append((self.after.done, at - len(self.after.clocks)))
         times = [0 if number < 0 else times.get(number) for times, number in needed]
@@ -93,12 +99,41 @@ def interval_ps(lines: Sequence[Line], instance: Instance) -> list[float]:
     for line, lot in zip(lines, lots, strict=True):
         first = max(stage.ahead for stage in lot)  # the last that was there from the start
         spans.append((first, first + max(_FEWEST, lcm(*line.replicas))))
-        lot[-1].came = dict.fromkeys(range(spans[-1][1] + 1), 0)
+        lot[-1].is_fed = True
+    # A line whose inputs are counted goes on until all others' are: the last of them have its load beside them, too.
     _Run(instance, [(stage, last + 1) for lot, (_, last) in zip(lots, spans, strict=True) for stage in lot]).run()
     found = []
     for lot, (first, last) in zip(lots, spans, strict=True):
         ends = [sorted(stage.done.values()) for stage in lot]
         found.append(max(times[last] - times[first] for times in ends) / (last - first))
+    return _sustained(found, [_brought(lot) for lot in lots], instance)
+
+
+def _sustained(intervals: list[float], brought: Sequence[Mapping[_Part, int]], instance: Instance) -> list[float]:
+    """Intervals at which no DRAM and no port carries more than its rate, of lines that bring so many bytes an input.
+
+    Each line's inputs are counted over a time of its own, and while one gets ahead another falls behind: together they
+    would seem to have a little more than there is, and without end they can't.
+    """
+    rates = {_DRAM: instance.chip_dram_bytes_per_second, _PORT: instance.link_bytes_per_second}
+    found = list(intervals)
+    for part in sorted({part for line in brought for part in line}):
+        users = [at for at, line in enumerate(brought) if line.get(part)]
+        asked = sum(brought[at][part] * PS_PER_SECOND / found[at] for at in users)
+        for at in users:
+            found[at] *= max(1.0, asked / rates[part[0]])
+    return found
+
+
+def _brought(lot: Sequence[_Stage]) -> dict[_Part, int]:
+    """What an input of a line has each DRAM and each port carry; cores that take inputs in turn have a part each."""
+    found: dict[_Part, int] = defaultdict(int)
+    for stage in lot:
+        for clock, chip in zip(stage.clocks, stage.chips, strict=True):
+            found[_DRAM, chip] += sum(map(sum, clock.dram_bytes)) // len(stage.clocks)
+        for chip, size in stage.way:
+            for part in ((_DRAM, chip), (_PORT, chip), (_DRAM, chip + 1)):
+                found[part] += size
     return found
 
 
@@ -143,38 +178,38 @@ def _stages(line: Line, instance: Instance) -> list[_Stage]:
 
 
 class _Run:
-    """All stages, with how many inputs each takes."""
+    """All stages, with how many inputs each must be through with before the run ends."""
 
     def __init__(self, instance: Instance, stages: Sequence[tuple[_Stage, int]]) -> None:
         self.stages, self.instance = stages, instance
+        self.behind = {number for number, (_, inputs) in enumerate(stages) if inputs}
         self.dram: dict[int, Shared] = defaultdict(lambda: Shared(instance.chip_dram_bytes_per_second))
         self.port: dict[int, Shared] = defaultdict(lambda: Shared(instance.link_bytes_per_second))  # to the next chip
         self.running: dict[tuple[int, int], int] = {}  # (stage, its core): which input
         self.passing: list[tuple[int, int, int, int]] = []  # start, stage, input, step of its way
 
     def run(self) -> None:
-        """Until all inputs are through."""
-        while True:
+        """Until all stages are through with their inputs."""
+        while self.behind:
             while any(map(self._begin, range(len(self.stages)))):
                 pass
             first = min(self.running, key=lambda key: (self._clock(key).next_start, key), default=None)
             start = self._clock(first).next_start if first is not None else None
             if self.passing and (start is None or self.passing[0][0] <= start):
                 self._pass(*heappop(self.passing))
-            elif first is not None:
+            else:
+                assert first is not None  # a program that waits for ever has raised
                 stage, core = first
                 self._clock(first).transfer(self.dram[self.stages[stage][0].chips[core]].carry)
                 self._advance(first)
-            else:
-                return
 
     def _clock(self, key: tuple[int, int]) -> CoreClock:
         return self.stages[key[0]][0].clocks[key[1]]
 
     def _begin(self, number: int) -> bool:
         """Begins the stage's next input if it can; whether it does."""
-        stage, inputs = self.stages[number]
-        at = stage.begin_at() if stage.begun < inputs else None
+        stage, _ = self.stages[number]
+        at = stage.begin_at()
         if at is None:
             return False
         key = number, stage.begun % len(stage.clocks)
@@ -189,9 +224,11 @@ class _Run:
         clock = self._clock(key)
         if clock.run_to_transfer():
             return
-        stage, _ = self.stages[key[0]]
+        stage, inputs = self.stages[key[0]]
         at = self.running.pop(key)
         stage.done[at] = clock.end
+        if len(stage.done) >= inputs:
+            self.behind.discard(key[0])
         self._go_on(key[0], at, 0, clock.end)
 
     def _go_on(self, number: int, at: int, step: int, now: int) -> None:
