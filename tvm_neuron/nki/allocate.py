@@ -16,6 +16,7 @@ from tvm_neuron.nki.fit import FILLED, Fitted, fit, uses_of
 from tvm_neuron.nki.mutable import set_apart
 from tvm_neuron.nki.order import ordered
 from tvm_neuron.nki.overwritten import check_overwritten
+from tvm_neuron.nki.simplify import simplified
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.trace import Trace
 from tvm_neuron.nki.view import Tensor
@@ -67,8 +68,9 @@ def assemble(trace: Trace, outputs: set[int]) -> Assembled:
 
 def _fitted(trace: Trace) -> tuple[list[Record], Fitted, dict[Place, int]]:
     """The records that fit, and the first byte of every logical tile: where gaps keep one out, more is spilled."""
+    written = simplified(trace)
     for filled in FILLED:
-        records, fitted = fit(trace, trace.records, filled)
+        records, fitted = fit(trace, written, filled)
         records = ordered(trace, records)
         sbuf, failed = _offsets(trace, records, "sbuf")
         if not failed or trace.is_placed:
