@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from tvm_neuron.codegen.kernels.bounce import bounce_through_dram
 from tvm_neuron.codegen.kernels.fill_first import fill_first
 from tvm_neuron.codegen.kernels.fold_rows import fold_rows
 from tvm_neuron.codegen.kernels.fuse import fuse
+from tvm_neuron.codegen.kernels.in_rows import kernels_of
 from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operands
 from tvm_neuron.codegen.kernels.pack import pack_depth
 from tvm_neuron.codegen.kernels.pack_columns import pack_columns
@@ -25,6 +27,7 @@ from tvm_neuron.codegen.passes.after_moves import scale_after_moves
 from tvm_neuron.codegen.passes.batches import split_batches
 from tvm_neuron.codegen.passes.before_moves import compute_before_moves
 from tvm_neuron.codegen.passes.canonical import canonical
+from tvm_neuron.codegen.passes.channels_first import channels_first
 from tvm_neuron.codegen.passes.choose_routes import choose_routes
 from tvm_neuron.codegen.passes.enumerate import enumerate_indices
 from tvm_neuron.codegen.passes.fold import fold_constants
@@ -60,7 +63,7 @@ from tvm_neuron.schedule.expr import Expr, Index, Load, Num, rewrite
 from tvm_neuron.schedule.graph import Graph
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
-from tvm_neuron.schedule.rule import Context, Rule, apply_rules
+from tvm_neuron.schedule.rule import Context, Rule
 from tvm_neuron.schedule.tensor import Tensor
 
 
@@ -263,7 +266,8 @@ def _join_moves(w: _Work) -> None:
 
 
 def _apply_rules(w: _Work) -> None:
-    w.kernels = [apply_rules(block, w.rules, w.context) for block in w.graph.blocks]
+    made = (kernels_of(block, w.rules, w.partition_of, w.device) for block in w.graph.blocks)
+    w.kernels = list(chain.from_iterable(made))
 
 
 def _turn_inputs(w: _Work) -> None:
@@ -327,6 +331,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("split_scattered", "dimensions are final but for those that layouts scatter", _graph(split_scattered)),
     Step("choose_dims", "before layouts, which leave the rest block by block", _choose_dims),
     Step("lay_out", "which dimension lies on the partitions", _lay_out, True),
+    Step("channels_first", "what follows knows images so", _graph(channels_first, "partition_of")),
     Step("scale_after_moves", "where channels came to lie", _graph(scale_after_moves, "partition_of")),
     Step("write_through", "priced by the layouts", _write_through),
     Step("join_moves", "of the moves that layouts made", _join_moves),

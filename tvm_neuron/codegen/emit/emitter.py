@@ -83,11 +83,14 @@ class Emitter:
         return WEIGHTS_QUEUE if is_early else usual
 
     def move_queue(self, kernel: Kernel) -> int:
-        """The queue of a move: what comes of a tensor that began to come before the first weights stays among them."""
+        """The queue of a move: what comes of a tensor that began to come before the first weights stays among them.
+
+        If it waits for anything, then for what a part of it that came before did, too.
+        """
         queue = self.queue(MOVE_QUEUE)
-        waits = any(tensor.kind != "input" and tensor is not kernel.out for tensor in kernel.sources())
+        waits = any(tensor.kind != "input" and tensor not in self._arriving for tensor in kernel.sources())
         if queue == WEIGHTS_QUEUE:
-            self._arriving.add(kernel.out)
+            self._arriving |= {kernel.out, *kernel.sources()}
         return WEIGHTS_QUEUE if kernel.out in self._arriving and not waits else queue
 
     def _is_ring_slow(self) -> bool:

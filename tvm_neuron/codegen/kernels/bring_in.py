@@ -3,9 +3,10 @@
 A padded tensor is not made in DRAM for that: its border is written where the rows lie, its middle is brought there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tvm_neuron.codegen.kernels.bounce import permutes_partitions
 from tvm_neuron.schedule.expr import Axis, Expr, Load, Num
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Kernel
@@ -25,8 +26,11 @@ class Source:
     made_by: tuple[Kernel, ...]  # what is no longer needed
 
 
-def source_of(data: Tensor, kernels: Sequence[Kernel]) -> Source | None:
-    """The source of an input, or of an input padded with one number, which only one kernel reads; else None."""
+def source_of(data: Tensor, kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int]) -> Source | None:
+    """The source of what only one kernel reads and DMA brings from DRAM, perhaps padded with one number; else None.
+
+    That is an input, or a temporary that goes through DRAM since it lies otherwise on the partitions.
+    """
     writers = tuple(kernel for kernel in kernels if kernel.out is data)
     if sum(data in kernel.sources() for kernel in kernels) != 1:
         return None
@@ -39,14 +43,18 @@ def source_of(data: Tensor, kernels: Sequence[Kernel]) -> Source | None:
     (move,) = moves
     assert isinstance(move.expr, Load)
     maps = linear_indices(move.expr.indices)
-    if maps is None or move.expr.tensor.kind != "input" or [m.terms for m in maps] != [m.terms for m in move.out_maps]:
+    if maps is None or [m.terms for m in maps] != [m.terms for m in move.out_maps]:
+        return None
+    tensor = move.expr.tensor
+    is_bounced = tensor.kind == "temp" and permutes_partitions(move, move.expr, partition_of)
+    if tensor.kind != "input" and not is_bounced:
         return None
     if any(len(m.terms) > 1 or set(m.terms.values()) - {1} for m in maps):
         return None
     shift = tuple(m.const - o.const for m, o in zip(maps, move.out_maps, strict=True))
     low = tuple(o.const for o in move.out_maps)
     high = tuple(o.span[1] + 1 for o in move.out_maps)
-    return Source(move.expr.tensor, shift, low, high, fills.pop() if fills else None, writers)
+    return Source(tensor, shift, low, high, fills.pop() if fills else None, writers)
 
 
 def bring_in(

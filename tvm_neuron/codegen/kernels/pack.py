@@ -41,7 +41,7 @@ def pack_depth(
         root = kernel.root
         packed = None
         if isinstance(root, Contraction) and root.weights.shape[0] <= FEW_CHANNELS:
-            source = source_of(root.data, kernels)
+            source = source_of(root.data, kernels, partition_of)
             picked = _window_axis(root, partition_of[root.data], device)
             if source is not None:
                 room = _room(kernels, kernel, root, partition_of, dtypes, device, ring)

@@ -142,13 +142,11 @@ class _Layout:
     def _lay_out_contraction(self, block: Block) -> Block:
         data = data_factor(block)
         assert data is not None
-        maps, here = linear_indices(data.indices) or (), self.partition_of[data.tensor]
-        depth = _depth_dims(block, data)
-        summed = {d: max((axis.extent for axis in maps[d].terms), default=1) for d in depth}
-        longest = max(depth, key=lambda d: (summed[d], data.tensor.shape[d]), default=here)
-        if here in depth and (summed[here] > 1 or summed[longest] == 1):
+        summed, here = _summed(block, data), self.partition_of[data.tensor]
+        longest = _longest(summed, data)
+        if longest is None or (here in summed and (summed[here] > 1 or summed[longest] == 1)):
             return block
-        return self.copies.along(block, data, longest) if depth else block
+        return self.copies.along(block, data, longest)
 
     def _lay_out_product(self, block: Block) -> Block:
         """The block with both operands laid out along the axis that is summed, on the same partitions."""
@@ -197,12 +195,25 @@ class _Layout:
             lie = [self._partition_axes(load) for load in found.loads]
             same = [d for d in rows if out_maps[d].terms and set(out_maps[d].terms) in lie]
             return next(iter(same), max(rows, key=lambda d: block.output.shape[d]))
+        if moved_load(block) and (summed := self._contracted_dim(block.output)) is not None:
+            return summed
         for load in _varying(block):
             axes = self._partition_axes(load)
             for d, m in enumerate(out_maps):
                 if axes is not None and (axes & set(m.terms) or (not axes and not m.terms)):
                     return stored_dim(block, d, out_maps, axes)
         return min(1, max(len(block.output.shape) - 1, 0))
+
+    def _contracted_dim(self, tensor: Tensor) -> int | None:
+        """The dimension that all readers sum with weights: what is moved goes there at once, not by a second move.
+
+        Images come with their channels last and are padded with them first, say.
+        """
+        readers = self.graph.readers(tensor)
+        if not readers or not all(map(is_constant_contraction, readers)):
+            return None
+        found = {_contracted_dim(reader) for reader in readers}
+        return found.pop() if len(found) == 1 else None
 
     def _along_positions(self, chosen: Gathered, out_maps: tuple[Linear, ...]) -> int:
         """The dimension of a gather's result with the axis that lies on the partitions of its positions."""
@@ -361,6 +372,22 @@ def _depth_dims(block: Block, data: Load) -> list[int]:
     grouped = [d for d in depth if set((maps or ())[d].terms) & written & constant]
     # where output channels choose among the data's (groups, windows over channels), only that dimension will do
     return grouped or depth
+
+
+def _summed(block: Block, data: Load) -> dict[int, int]:
+    """How far a contraction sums along each dimension that its data may have on the partitions."""
+    maps = linear_indices(data.indices) or ()
+    return {d: max((axis.extent for axis in maps[d].terms), default=1) for d in _depth_dims(block, data)}
+
+
+def _longest(summed: Mapping[int, int], data: Load) -> int | None:
+    return max(summed, key=lambda d: (summed[d], data.tensor.shape[d]), default=None)
+
+
+def _contracted_dim(block: Block) -> int | None:
+    """The dimension with which a contraction's data best lie on the partitions."""
+    data = data_factor(block)
+    return None if data is None else _longest(_summed(block, data), data)
 
 
 def _with_ones(block: Block, load: Load, part: Linear) -> Block:

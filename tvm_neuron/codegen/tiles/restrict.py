@@ -66,7 +66,9 @@ def restrict(kernel: Kernel, axis: Axis | None, low: int, high: int, places: Map
     free = tuple(part if a is axis and part is not None else a for a in kernel.free)
     rows = {root.row} if isinstance(root, Transposition) else set()
     free = tuple(a for a in free if a.extent > 1 or a in rows)
-    return replace(kernel, out=out, out_maps=out_maps, free=free, expr=rewrite(kernel.expr, leaf), root=root)
+    channel = part if part is not None and kernel.channel is axis else kernel.channel
+    expr = rewrite(kernel.expr, leaf)
+    return replace(kernel, out=out, out_maps=out_maps, channel=channel, free=free, expr=expr, root=root)
 
 
 def _cut_index(index: Expr, axis: Axis, cut: Callable[[Linear], Linear]) -> Expr:
