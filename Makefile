@@ -20,7 +20,7 @@ test: venv  ## run the quick tests, some of every room
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 test-rest: venv  ## run the slow tests
-	$(BIN)/python -m pytest -m 'slow and not torch and not serve' -n auto --dist loadfile --ignore tests/models
+	$(BIN)/python -m pytest -m 'slow and not torch and not serve' -n auto --dist loadfile --no-loadscope-reorder --ignore tests/models
 	$(BIN)/python -m pytest -m 'slow and not torch and not serve' -n 2 tests/models  # apart: TVM keeps every network that was run in memory
 
 test-all: test test-rest  ## run all tests but those that need torch

@@ -40,7 +40,7 @@ class ProductRule:
         else:
             return Refusal("no axis of one operand alone lies on the partitions of its output")
         steps = tuple(axis for axis in block.reduction if axis.extent > 1 and axis is not depth)
-        root = Product(stationary, moving, depth, steps)
+        root = Product(stationary, moving, depth, steps, is_sum=stationary.tensor.is_spread)
         return kernel_of(block, out_maps, channel, _scaled(block.expr), root)
 
 

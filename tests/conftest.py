@@ -33,6 +33,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write what the golden files should hold into them")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes several minutes alone begins first, so that other processes have the rest to do meanwhile."""
+    items.sort(key=lambda item: item.path.name != "test_conformance.py")
+
+
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     """`golden(name, text)` holds `text` to the file tests/golden/<name>."""

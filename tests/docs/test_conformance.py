@@ -1,5 +1,6 @@
 """The runner of onnx's backend suite tells right, refused and, given a wrong expectation, wrong."""
 
+import faulthandler
 import json
 import subprocess
 import sys
@@ -45,8 +46,9 @@ def test_a_bias_read_in_parts_stays_on_the_core() -> None:
 @pytest.mark.slow
 def test_the_whole_suite(tmp_path: Path) -> None:
     """Nothing is wrong, crashes or hangs, and the README has the numbers of those that pass and where."""
+    faulthandler.cancel_dump_traceback_later()  # which is for single cases; the suite has an hour
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.conformance", "--json", str(tmp_path / "found.json")]
-    subprocess.run(command, check=True, cwd=ROOT, capture_output=True)
+    subprocess.run(command, check=True, cwd=ROOT, capture_output=True, timeout=3600)
     found = json.loads((tmp_path / "found.json").read_text())
     counts = Counter(each["result"] for each in found)
     assert set(counts) == {"passed", "refused"}, [each for each in found if each["result"] not in ("passed", "refused")]

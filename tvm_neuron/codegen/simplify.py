@@ -54,6 +54,7 @@ from tvm_neuron.codegen.passes.running_sums import running_sums
 from tvm_neuron.codegen.passes.separate_parts import separate_parts
 from tvm_neuron.codegen.passes.skip_padding import skip_padding
 from tvm_neuron.codegen.passes.spread_rows import spread_rows
+from tvm_neuron.codegen.passes.spread_sums import can_spread, spread_sums
 from tvm_neuron.codegen.passes.windows import split_windows
 from tvm_neuron.codegen.precision import DEFAULT, Precisions
 from tvm_neuron.codegen.steps import Step
@@ -83,6 +84,7 @@ class _Work:
     kernels: list[Kernel] = field(default_factory=list)
     without_scans: Graph | None = None  # another way, where some were made
     turns_inputs: bool = False  # inputs come transposed by DMA
+    spreads_sums: bool = False  # the PE array adds up rows where they lie along the partitions
 
     @property
     def context(self) -> Context:
@@ -127,9 +129,14 @@ def kernels_by_layout(
     work = _begun(graph, rules, device, precisions, tuning, is_quick)
     plain = replace(work, graph=work.without_scans) if work.without_scans else None
     joined = replace(work, graph=_copied(work.graph))
+    spread = replace(work, graph=_copied(work.graph), spreads_sums=True)
+    others = []
+    if not is_quick:
+        others += [joined] if _is_joined(joined) else []
+        others += [spread] if device.fp32_matmul_passes and can_spread(work.graph) else []
     ways = _ways(work)
-    if not is_quick and _is_joined(joined):
-        best = min(_ways(joined), key=lambda way: _price(way, way.dims))
+    for other in others:
+        best = min(_ways(other), key=lambda way: _price(way, way.dims))
         ways += [best] if _price(best, best.dims) < _CLEARLY * _price(work, {}) else []
     if plain and not is_quick:
         ways += _ways(plain)
@@ -235,6 +242,11 @@ _CLEARLY = 0.99
 """Of the price: what tiles, overlap and memory make of kernels is not in it, so that less is no reason for a layout."""
 
 
+def _spread_sums(w: _Work) -> None:
+    if w.spreads_sums:
+        spread_sums(w.graph)
+
+
 def _choose_dims(w: _Work) -> None:
     if w.is_quick:
         return
@@ -329,6 +341,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("spread_rows", "dimensions are final but for those that layouts scatter", _graph(spread_rows)),
     Step("stage_reductions", "of long rows that were not spread", _graph(stage_reductions), True),
     Step("split_scattered", "dimensions are final but for those that layouts scatter", _graph(split_scattered)),
+    Step("spread_sums", "another way of what follows: the last that asks how rows are read", _spread_sums),
     Step("choose_dims", "before layouts, which leave the rest block by block", _choose_dims),
     Step("lay_out", "which dimension lies on the partitions", _lay_out, True),
     Step("channels_first", "what follows knows images so", _graph(channels_first, "partition_of")),

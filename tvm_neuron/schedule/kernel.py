@@ -13,6 +13,7 @@ from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, loads
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tiling import PARTITIONS
 
 ACCUMULATOR = Tensor("accumulator", (), "float32")
 ROOT = Load(ACCUMULATOR, ())  # stands in a kernel's expression for the value of its root
@@ -87,6 +88,7 @@ class Product:
     depth: Axis
     steps: tuple[Axis, ...]
     dtype: str = "bfloat16"  # in which the PE array reads both operands
+    is_sum: bool = False  # the stationary operand is the same for all of the depth: in float32, as other engines sum
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +208,11 @@ class Kernel:
         """The free axes along which its arithmetic reads from one run of partitions after the other."""
         every = [part.terms for load in self.operand_loads() for part in linear_indices(load.indices) or ()]
         return frozenset(axis for terms in every if self.channel in terms for axis in terms if axis is not self.channel)
+
+    @property
+    def channels(self) -> int:
+        """How many channels it has to run over: of what is the same for every one, a chunk of partitions."""
+        return min(self.channel.extent, PARTITIONS) if self.out.is_spread else self.channel.extent
 
     def operand_loads(self) -> Iterator[Load]:
         """Loads of the expression from tensors that are known only at run time."""

@@ -53,7 +53,7 @@ class ArrayTiles:
         """The spans of each instruction and the part of PSUM that it fills; what follows a whole bank is emitted."""
         kernel, builder = self.kernel, self.emitter.builder
         channels = runs(
-            kernel.channel.extent,
+            self.emitter.channels(kernel),
             partition_firsts(kernel, self.emitter.plan.partition_of, self.emitter.plan.in_dram),
             self.emitter.device.pe_columns,
         )

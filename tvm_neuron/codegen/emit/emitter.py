@@ -126,6 +126,11 @@ class Emitter:
             return self.dram[tensor]
         return self.dram[tensor] if tensor in self.plan.in_dram else self.plan.resident(tensor)
 
+    def channels(self, kernel: Kernel) -> int:
+        """How many channels of the kernel to write: where all chunks of its output are one in SBUF, those of one."""
+        is_whole = kernel.out in self.plan.in_dram
+        return kernel.channel.extent if is_whole else kernel.channels
+
     def is_staged(self, kernel: Kernel) -> bool:
         """Whether the kernel works on a tensor in DRAM."""
         return any(tensor in self.plan.in_dram for tensor in (kernel.out, *kernel.sources()))

@@ -28,8 +28,8 @@ def joined(emitter: Emitter, kernel: Kernel, run: Segment) -> tuple[Kernel, Axis
         return None
     read = [kernel.root.load.tensor] if isinstance(kernel.root, Reduction) else []
     places = [emitter.storage(t) for t in (kernel.out, *read, *(load.tensor for load in kernel.operand_loads()))]
-    if not all(isinstance(place, OnChip) and place.chunk_elems for place in places):
-        return None  # all chunks of what is spread lie on one another
+    if not all(isinstance(place, OnChip) for place in places):
+        return None
     return in_chunks(kernel, kernel.channel, run)
 
 

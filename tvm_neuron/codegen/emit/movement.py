@@ -15,7 +15,7 @@ from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
-from tvm_neuron.schedule.tiling import PARTITIONS, Segment, runs
+from tvm_neuron.schedule.tiling import Segment, runs
 
 Maps = tuple[Linear, ...]
 
@@ -33,8 +33,7 @@ def emit_movement(emitter: Emitter, kernel: Kernel) -> None:
     maps = linear_indices(load.indices) or ()
     outer = outer_axes(kernel, target)
     free = {axis: (0, axis.extent) for axis in kernel.free if axis not in outer}
-    shares = kernel.out.is_spread and isinstance(target, OnChip)
-    channels = min(kernel.channel.extent, PARTITIONS) if shares else kernel.channel.extent
+    channels = emitter.channels(kernel)
     for values in product(*(range(axis.extent) for axis in outer)):
         fixed = dict(zip(outer, values, strict=True))
         here, there = fix(maps, fixed), fix(kernel.out_maps, fixed)

@@ -93,7 +93,7 @@ def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
             if total is not None:
                 sizes = total.sizes(sizes)
                 emitter.kept.add(total.kernel)
-            for run in runs(kernel.channel.extent, firsts):
+            for run in runs(emitter.channels(kernel), firsts):
                 if _fill_chunks(emitter, kernel, region, run):
                     continue
                 together = None if periods or total is not None else _together(emitter, kernel, region, run)

@@ -13,7 +13,7 @@ _NEAR = 1e-5  # relative: models hold such numbers in float32, or rounded to a f
 
 
 def use_functions(kernel: Kernel) -> Kernel:
-    """The kernel with GELU (exact or by tanh), SiLU, softplus, Mish and squares as one function each."""
+    """The kernel with GELU (exact or by tanh), SiLU, softplus, Mish, squares and 1 / sqrt as one function each."""
     return replace(kernel, expr=rewrite_operations(kernel.expr, lambda expr: _as_function(expr, kernel.channel)))
 
 
@@ -23,6 +23,8 @@ def _as_function(expr: Apply, channel: Axis) -> Expr:
             return Apply("softplus", (inside,))
         case Apply("pow", (x, Num(2.0))):  # a square is a function of ACT, which also adds up what it makes
             return Apply("multiply", (x, x))
+        case Apply("divide", (Num(1.0), Apply("sqrt", (x,)))):
+            return Apply("rsqrt", (x,))
     return _function(expr, channel) if expr.op == "multiply" else expr
 
 

@@ -7,6 +7,7 @@ from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ACCUMULATOR, Kernel, Scan, is_read_backward
 from tvm_neuron.schedule.linear import Linear, linear
 from tvm_neuron.schedule.tensor import Tensor, is_rounded
+from tvm_neuron.schedule.tiling import PARTITIONS
 from tvm_neuron.schedule.uses import readers_of, writers_of
 
 _MOST_OPERANDS = 8  # of a joined kernel: each takes temporaries, for which all kernels share one scratch zone
@@ -52,6 +53,8 @@ def _join(first: Kernel, second: Kernel, tensor: Tensor) -> Kernel | None:
         return None
     if isinstance(first.root, Scan):
         return None  # which writes what it goes on from
+    if tensor.is_spread and not second.out.is_spread and first.channel.extent > PARTITIONS:
+        return None  # which would make for every chunk what is the same for all
     if second.out in first.sources():
         return None  # a kernel reads no part of what it writes
     if first.root is None and any(load.tensor is ACCUMULATOR for load in second.operand_loads()):

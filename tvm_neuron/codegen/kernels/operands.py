@@ -26,7 +26,8 @@ def choose_operands(kernels: list[Kernel], precisions: Precisions, device: Devic
     for kernel in kernels:
         if isinstance(kernel.root, Contraction | Product):
             origin = kernel.origins[0]
-            dtype = _operand_dtype(kernel, precisions.of(origin.name))
+            is_sum = isinstance(kernel.root, Product) and kernel.root.is_sum
+            dtype = "float32" if is_sum else _operand_dtype(kernel, precisions.of(origin.name))
             if dtype == "float32" and not device.fp32_matmul_passes:
                 reason = (
                     f"the PE array of {device.name} multiplies {' and '.join(MATMUL_DTYPES)}, and float32 is asked of "
@@ -115,6 +116,7 @@ def _needed_otherwise(kernels: list[Kernel], precisions: Precisions) -> dict[Ten
         for tensor in read_else:
             origin = writer.get(tensor, kernel).origins[-1]
             found.setdefault(tensor, precisions.of(origin.name).dtype_of(tensor.dtype))
+    found |= {tensor: "float32" for tensor, dtypes in multiplied.items() if dtypes == {"float32"}}  # a copy is no more
     compared = {tensor: _compared_dtype(tensor) for tensor in compared_tensors(kernels) & found.keys()}
     return found | compared | turned_dtypes(kernels)
 

@@ -53,12 +53,12 @@ def load_ps(kernel: Kernel, device: Device) -> int:
 
 
 def _rows(kernel: Kernel, device: Device) -> int:
-    return -(-kernel.channel.extent // device.partitions)
+    return -(-kernel.channels // device.partitions)
 
 
 def _matmul_cycles(kernel: Kernel, device: Device) -> int:
     """One for each column that streams through the array, and no fewer than a transposition takes."""
-    columns = -(-kernel.channel.extent // device.pe_columns)
+    columns = -(-kernel.channels // device.pe_columns)
     free = prod(axis.extent for axis in kernel.free)
     root = kernel.root
     if isinstance(root, Contraction):
@@ -66,7 +66,9 @@ def _matmul_cycles(kernel: Kernel, device: Device) -> int:
         free //= root.side.extent if root.side else 1
         return root.used_tiles(device.pe_rows, device.pe_columns) * free * steps
     if isinstance(root, Product):
-        return columns * free * -(-root.depth.extent // device.pe_rows) * prod(axis.extent for axis in root.steps)
+        passes = (device.fp32_matmul_passes or 1) if root.is_sum else 1
+        runs = -(-root.depth.extent // device.pe_rows)
+        return columns * free * runs * passes * prod(axis.extent for axis in root.steps)
     if isinstance(root, Transposition):
         shortest = min(device.matmul_min_cycles, kernel.channel.extent, device.pe_columns)
         full, rest = divmod(root.row.extent, PARTITIONS)

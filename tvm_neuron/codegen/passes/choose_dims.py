@@ -49,6 +49,7 @@ class _Search:
         # What sums channels or gathers says how its result lies, and positions lie as what is found there.
         own = {block.output for block in graph.blocks if gathered(block) or is_constant_contraction(block)}
         own |= {tensor for tensor in graph.outputs if len(graph.writers(tensor)) > 1}  # each piece by its own way
+        own |= {block.output for block in graph.blocks if block.output.is_spread}
         self.given = {*given, *own, *(found.positions.tensor for found in map(gathered, graph.blocks) if found)}
         self.place = {block: place for place, block in enumerate(graph.blocks)}
         self.around: dict[Tensor, list[Block]] = {}

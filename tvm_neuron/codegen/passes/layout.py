@@ -176,6 +176,8 @@ class _Layout:
     def _choose(self, block: Block) -> int:
         """The partition dimension of what the block writes."""
         out_maps = linear_indices(block.index) or ()
+        if block.output.is_spread:
+            return 0
         if chosen := gathered(block):
             summed = self._summed_dim(block, chosen, out_maps)
             return self._along_positions(chosen, out_maps) if summed is None else summed
