@@ -11,6 +11,8 @@ from tvm_neuron.schedule.tensor import Tensor
 
 PARTITIONS = 128
 LOOKAHEAD = 6  # elementwise operators between a result and the reader that cares how it lies
+_Wishes = dict[tuple[Tensor, int, int], int]
+"""What the readers of a tensor wish for, by it, its dimension and how many operators further are looked at."""
 
 
 def depth_dims(load: Load, depth: Axis) -> list[int]:
@@ -102,15 +104,21 @@ def choose_result_dim(block: Block, graph: Graph) -> int:
     """
     shape = block.output.shape
     dims = result_dims(block) or [0]
+    known: _Wishes = {}
 
     def rank(dim: int) -> tuple[int, int]:
-        return _wish(graph, block.output, dim, LOOKAHEAD), min(shape[dim], PARTITIONS)
+        return _wish(graph, block.output, dim, LOOKAHEAD, known), min(shape[dim], PARTITIONS)
 
     return max(dims, key=rank)
 
 
-def _wish(graph: Graph, tensor: Tensor, dim: int, depth: int) -> int:
-    """1 if the nearest reader that cares sums products along the dimension, -1 if it reduces it otherwise."""
+def _wish(graph: Graph, tensor: Tensor, dim: int, depth: int, known: _Wishes) -> int:
+    """1 if the nearest reader that cares sums products along the dimension, -1 if it reduces it otherwise.
+
+    Each is found once: a tensor in pieces has as many writers, whose readers are the same.
+    """
+    if (tensor, dim, depth) in known:
+        return known[tensor, dim, depth]
     found = 0
     for reader in graph.readers(tensor):
         for load in reader.loads():
@@ -122,8 +130,9 @@ def _wish(graph: Graph, tensor: Tensor, dim: int, depth: int) -> int:
             elif not reader.combine and depth:
                 out = linear_indices(reader.index) or ()
                 there = [d for d, m in enumerate(out) if set(m.terms) & set(maps[dim].terms)]
-                found += _wish(graph, reader.output, there[0], depth - 1) if there else 0
-    return max(-1, min(1, found)) if found >= 0 else -1
+                found += _wish(graph, reader.output, there[0], depth - 1, known) if there else 0
+    known[tensor, dim, depth] = max(-1, min(1, found))
+    return known[tensor, dim, depth]
 
 
 def input_dim(graph: Graph, tensor: Tensor) -> int | None:
