@@ -2,14 +2,19 @@
 
 `python -m benchmarks.ablation [NAME...]`, of `benchmarks.busy` or of the catalogue's exported models (`--onnx`). What
 is found is a JSON line each; what a file has already is not measured again. Nothing is run.
+
+All are left out at once, then halves of them: those without which the time is the same to the picosecond change
+nothing, and need no compile each.
 """
 
 import argparse
 import math
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from unittest import mock
 
 import onnx
 from tvm import relax
@@ -30,6 +35,21 @@ from tvm_neuron.sim import time_program
 from tvm_neuron.sweep import lines
 
 STEPS: tuple[Alternative, ...] = (*simplify.STEPS, *compile_stage.STEPS)
+INSIDE: Mapping[str, tuple[str, Callable[..., object]]] = {
+    "scale_weights": ("function.scale_weights", lambda kernels, *_: kernels),
+    "corners": ("emit.weight_tiles.corners", lambda *_: None),
+    "sums_on_the_way": ("emit.vector.total_of", lambda *_: None),
+    "channel_values": ("kernels.row_folds.channel_values", lambda *_: set()),
+    "pack_window": ("kernels.pack.pack_window", lambda *_: None),
+    "functions": ("kernels.simplified.use_functions", lambda kernel: kernel),
+    "maxima": ("kernels.simplified.use_maxima", lambda kernel: kernel),
+    "truths": ("kernels.simplified.simplify_truths", lambda kernel: kernel),
+    "slices": ("overlap.overlap.slice_tensors", lambda kernels, *_: (list(kernels), set())),
+    "turns": ("tiles.run_in_tiles.in_turns", lambda *_: iter(())),
+    "park": ("tiles.run_in_tiles.park", lambda *_: None),
+    "less_for_weights": ("compile_stage.with_less_for_weights", lambda *_: None),
+}
+"""What steps do inside: the function that does it, in `tvm_neuron.codegen`, and what stands in for it."""
 LEAST = 0.005  # of a network's time: what changes it less is no effect
 QUICK = (
     "resnet50 x1", "mobilenet_v2 x1", "bert_base x1", "bert_base x3", "densenet121 x1", "efficientnet_b0 x1",
@@ -49,8 +69,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=Path("build/ablation.jsonl"), metavar="FILE", help="%(default)s")
     parser.add_argument("--onnx", type=Path, default=ONNX_FOLDER, metavar="FOLDER", help="models: %(default)s")
     options = parser.parse_args()
-    steps = options.steps or [step.name for step in STEPS if not _is_needed(step)]
-    unknown = {name for step in steps for name in step.split("+")} - {step.name for step in STEPS}
+    steps = options.steps or [*(step.name for step in STEPS if not _is_needed(step)), *INSIDE]
+    unknown = {name for step in steps for name in step.split("+")} - {*(step.name for step in STEPS), *INSIDE}
     if unknown:
         raise SystemExit(f"no such steps: {', '.join(sorted(unknown))}")
     for name in options.names or QUICK:
@@ -62,18 +82,49 @@ def main() -> None:
 def _measure(network: str, chip: str, steps: Sequence[str], folder: Path, file: Path) -> None:
     """A line for the whole compile, and one without each of the steps."""
     known = records.load(file)
-    missing = [step for step in ("", *steps) if _name(network, chip, step) not in known]
-    functions = _functions(network, chip, folder) if missing else []
-    for step in missing:
-        record: records.Record = {"name": _name(network, chip, step), "network": network, "chip": chip, "step": step}
-        begin = time.process_time()
-        try:
-            with without(*step.split("+")):
-                record["latency_us"] = latency_us(functions, chip)
-        except Exception as error:  # a step that is needed after all
-            record["message"] = f"{type(error).__name__}: {error}"
-        lines.append(file, record | {"seconds": time.process_time() - begin})
-        print(record["name"], record.get("latency_us", record.get("message")), flush=True)
+    missing = [step for step in steps if _name(network, chip, step) not in known]
+    whole = known.get(_name(network, chip, ""))
+    if whole is not None and not missing:
+        return
+    functions = _functions(network, chip, folder)
+    if whole is None:
+        whole = _without([], functions, chip)
+        _append(file, network, chip, "", whole)
+    halves = [missing] if missing else []
+    while halves:
+        some = halves.pop()
+        found = _without(some, functions, chip)
+        if len(some) == 1 or found.get("latency_us") == whole.get("latency_us"):
+            for step in some:
+                _append(file, network, chip, step, found)
+        else:
+            halves += [some[len(some) // 2 :], some[: len(some) // 2]]
+
+
+def _without(steps: Sequence[str], functions: Sequence[relax.Function], chip: str) -> records.Record:
+    """The time without these steps, or why there is none, and the processor time that it took to find."""
+    begin, found = time.process_time(), records.Record()
+    try:
+        with _left_out([name for step in steps for name in step.split("+")]):
+            found["latency_us"] = latency_us(functions, chip)
+    except Exception as error:  # a step that is needed after all
+        found["message"] = f"{type(error).__name__}: {error}"
+    return found | {"seconds": time.process_time() - begin}
+
+
+@contextmanager
+def _left_out(names: Sequence[str]) -> Iterator[None]:
+    with ExitStack() as stack:
+        stack.enter_context(without(*(name for name in names if name not in INSIDE)))
+        for target, stand_in in (INSIDE[name] for name in names if name in INSIDE):
+            stack.enter_context(mock.patch(f"tvm_neuron.codegen.{target}", stand_in))
+        yield
+
+
+def _append(file: Path, network: str, chip: str, step: str, found: records.Record) -> None:
+    record = {"name": _name(network, chip, step), "network": network, "chip": chip, "step": step, **found}
+    lines.append(file, record)
+    print(record["name"], record.get("latency_us", record.get("message")), flush=True)
 
 
 def _name(network: str, chip: str, step: str) -> str:
@@ -113,6 +164,7 @@ def table(found: Sequence[records.Record]) -> str:
     lines = ["| step | networks | slower without | quicker without | fails without | why there |"]
     lines.append("| --- | ---: | --- | --- | --- | --- |")
     whys = {step.name: (f"needed; {step.why}" if _is_needed(step) else step.why) for step in STEPS}
+    whys |= {name: f"in {target}" for name, (target, _) in INSIDE.items()}
     for step in dict.fromkeys([*whys, *measured]):
         rows = [each for each in found if each.get("step") == step and (each["network"], each["chip"]) in whole]
         changes = {

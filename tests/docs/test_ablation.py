@@ -1,6 +1,7 @@
 """The ablation: a step that is left out is not done, and the table counts the networks that change by it."""
 
 import json
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -35,8 +36,31 @@ def test_a_network_without_a_step(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "few, inf2, without pack_depth" in capsys.readouterr().out
 
 
+def test_what_changes_nothing_is_left_out_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compile for the whole, and one for all that are of no use to a convolution alone."""
+    (tmp_path / "few" / "dynamo").mkdir(parents=True)
+    onnx.save(_model(), tmp_path / "few" / "dynamo" / "model.onnx")
+    calls, whole = [], ablation.latency_us
+    monkeypatch.setattr(ablation, "latency_us", lambda *given: calls.append(given) or whole(*given))
+    file = tmp_path / "found.jsonl"
+    ablation._measure("few", "inf2", ["slices", "maxima", "split_windows", "recurrences"], tmp_path, file)
+    assert len(calls) == 2
+    times = [json.loads(line)["latency_us"] for line in file.read_text().splitlines()]
+    assert len(times) == 5
+    assert len(set(times)) == 1
+
+
+@pytest.mark.parametrize("name", ablation.INSIDE)
+def test_what_is_inside_of_steps_is_left_out_and_comes_back(name: str) -> None:
+    module, function = f"tvm_neuron.codegen.{ablation.INSIDE[name][0]}".rsplit(".", 1)
+    before = getattr(import_module(module), function)
+    with ablation._left_out([name]):
+        assert getattr(import_module(module), function) is ablation.INSIDE[name][1]
+    assert getattr(import_module(module), function) is before
+
+
 def test_steps_have_names_of_their_own_and_are_left_out_only_inside() -> None:
-    names = [step.name for step in ablation.STEPS]
+    names = [*(step.name for step in ablation.STEPS), *ablation.INSIDE]
     assert len(names) == len(set(names))
     with without("fuse"), without("lay_out"):
         assert [step.name for step in ablation.STEPS if not step.is_taken] == ["lay_out", "fuse"]

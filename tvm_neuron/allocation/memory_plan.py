@@ -7,7 +7,7 @@ from itertools import chain
 from math import inf
 
 from tvm_neuron.allocation.buffers import buffers_of, extents, life_of
-from tvm_neuron.allocation.in_place import in_place
+from tvm_neuron.allocation.in_place import Life, in_place
 from tvm_neuron.allocation.layouts import bytes_on_chip, on_chip
 from tvm_neuron.allocation.place import Buffer, peak_bytes, place, tightest
 from tvm_neuron.allocation.regions import Box, box, grains, joined, source_maps, strip_sizes, strips, whole, whole_rows
@@ -122,9 +122,9 @@ def plan_within(
         CompileError: a single kernel needs more SBUF than there is, however it is cut.
     """
     plan = MemoryPlan(partition_of, dtypes, set(in_dram), base=base)
-    staged = _staged(kernels, plan, capacity // strip_share)
+    life, staged = life_of(kernels), _staged(kernels, plan, capacity // strip_share)
     while plan.spilled_bytes <= most_spilled_bytes:
-        failed = _place(kernels, plan, capacity, staged)
+        failed = _place(kernels, life, plan, capacity, staged)
         if failed is None:
             return plan
         victim = _victim(*failed, capacity)
@@ -141,7 +141,8 @@ def plan_without_spills(
 ) -> MemoryPlan | None:  # fmt: skip
     """The same where everything fits as it is; else None."""
     plan = MemoryPlan(partition_of, dtypes, set(in_dram), base=base)
-    return plan if _place(kernels, plan, capacity, _staged(kernels, plan, capacity // strip_share)) is None else None
+    staged = _staged(kernels, plan, capacity // strip_share)
+    return plan if _place(kernels, life_of(kernels), plan, capacity, staged) is None else None
 
 
 def tight_plans(plan: MemoryPlan) -> Iterator[MemoryPlan]:
@@ -153,13 +154,12 @@ def tight_plans(plan: MemoryPlan) -> Iterator[MemoryPlan]:
 
 
 def _place(
-    kernels: list[Kernel], plan: MemoryPlan, capacity: int, staged: Sequence[Sequence[Buffer]]
+    kernels: list[Kernel], life: Life, plan: MemoryPlan, capacity: int, staged: Sequence[Sequence[Buffer]]
 ) -> tuple[list[Buffer], Buffer] | None:
     """Sets the offsets, also of what is `staged` by each kernel; else all buffers and the first that found no room.
 
     Tensors in the place of others take less, but live longer together, which may leave no gap that others fit into.
     """
-    life = life_of(kernels)
     found = in_place(kernels, life, plan.partition_of, plan.dtypes, plan.in_dram)
     failures = []
     for shared in (found, {}) if found else (found,):
@@ -172,6 +172,8 @@ def _place(
             plan.extents = extents(buffers, plan.offsets, len(kernels))
             return None
         failures.append((buffers, failed))
+        if peak_bytes(buffers) > capacity:
+            break  # no less is alive at once where no memory is shared
     return failures[0]
 
 
