@@ -48,6 +48,15 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...]]] = {
     "bucketize": (lambda x, y: torch.bucketize(x, y), (_normal(3, 4), EDGES[0])),
     "cdist": (lambda x, y: (torch.cdist(x, y), torch.cdist(x, y, 1.0)), (_normal(2, 5, 3), _normal(2, 4, 3))),
     "masked_scatter": (lambda x, y: x.masked_scatter(y > 1, y), (_normal(4, 6), _repeated(4, 6))),
+    "linspace": (
+        lambda x, y: (torch.linspace(x, y, 7), torch.linspace(x, 2.0, 1), torch.linspace(3.0, y, 1)),
+        (torch.tensor(0.3), torch.tensor(-2.0)),
+    ),
+    "logspace": (
+        lambda x, y: (torch.logspace(x, y, 7), torch.logspace(x, y, 1), torch.logspace(x, 2.0, 4, base=2.0)),
+        (torch.tensor(0.3), torch.tensor(-2.0)),
+    ),
+    "logspace_of_a_negative_base": (lambda x: x * torch.logspace(0, 3, 4, base=-2.0), (_normal(3, 4),)),
     "cumprod": (lambda x: torch.cumprod(x, 1), (_normal(2, 9, 3),)),
     "cummax": (lambda x: torch.cummax(x, 1), (_repeated(2, 9, 3),)),
     "cummin": (lambda x: torch.cummin(x, 1), (_repeated(2, 9, 3) - 3,)),

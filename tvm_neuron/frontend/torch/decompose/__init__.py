@@ -10,13 +10,15 @@ from tvm_neuron.frontend.torch.decompose import (
     elementwise,
     ordering,
     pooling,
+    ranges,
     reducing,
     resizing,
     scanning,
 )
 
 TABLE = {
-    **elementwise.TABLE, **ordering.TABLE, **pooling.TABLE, **reducing.TABLE, **resizing.TABLE, **scanning.TABLE,
+    **elementwise.TABLE, **ordering.TABLE, **pooling.TABLE, **ranges.TABLE, **reducing.TABLE,
+    **resizing.TABLE, **scanning.TABLE,
 }  # fmt: skip
 
 
