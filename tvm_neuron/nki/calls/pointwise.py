@@ -80,9 +80,7 @@ def _bits(data: View, op: Any, operand: Any, is_reversed: bool) -> Result:
         raise wrong(f"{told} of a number by a tile; the model shifts tiles: make a tile of the number (nki.isa.memset)")
     if not hasattr(operand, "__index__") or not -(2**31) <= operand < 2**32:
         raise wrong(f"{told} of a tile and {operand}; the model takes the bits of a whole number of 32 bits")
-    return elementwise(
-        TensorScalarBits, {"source": data}, data.tensor.dtype, scalar=int(operand) & 0xFFFFFFFF, op=name
-    )
+    return elementwise(TensorScalarBits, {"source": data}, data.tensor.dtype, scalar=int(operand) & 0xFFFFFFFF, op=name)
 
 
 def scalar_tensor_tensor(
@@ -112,10 +110,17 @@ def activation(
 ) -> Result:
     """op(data * scale + bias), scale a number or [P, 1], bias [P, 1]; its sum goes to `reduce_res` if that is given.
 
-    A bias for each element, as TVM's target `trn` prints it, is added by Vector before.
+    In Beta 1, a bias for each element, as TVM's target `trn` prints it, is added by Vector before.
     """
     on_chip("activation", data)
+    if isinstance(bias, View) and "float" not in bias.tensor.dtype:
+        raise wrong(f"activation with bias {bias}, {bias.tensor.dtype}; it takes floats: cast it (tensor_copy)")
     if isinstance(bias, View) and prod(bias.shape[1:]) != 1:
+        if not current().dialect.returns or bias.shape != data.shape:
+            raise wrong(
+                f"activation of {data} with bias {bias}; a bias is [{data.shape[0]}, 1], one number a partition: add a "
+                "row or a tile of them with tensor_tensor before"
+            )
         added = {"scalar0": scalar(scale), "op0": "multiply", "op1": "add"}
         both = elementwise(ScalarTensorTensor, {"left": data, "right": bias}, "float32", **added)
         data, bias, scale = current().hold(both), None, 1.0
@@ -174,10 +179,9 @@ def tensor_tensor_scan(
 
 
 def tensor_copy(src: Any, engine: Any = None) -> Result:
-    """The same values; by default on the Scalar engine, whole numbers of SBUF on Vector, which does not round them."""
+    """The same values; by default on the Scalar engine, whole numbers on Vector, which does not round them."""
     on_chip("a copy", src)
-    is_exact = src.tensor.memory == "psum" or "float" in src.tensor.dtype
-    if engine == "scalar" or (engine in (None, "unknown") and is_exact):
+    if engine == "scalar" or (engine in (None, "unknown") and "float" in src.tensor.dtype):
         return activation("copy", src)
     return elementwise(TensorCopy, {"source": src}, src.tensor.dtype)
 

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 
 from tvm_neuron.isa import Matmul, MatmulPairs, PoolTranspose, Transpose
+from tvm_neuron.isa.dtypes import MATMUL_DTYPES
 from tvm_neuron.nki.calls.operands import on_chip
 from tvm_neuron.nki.calls.pointwise import in_sbuf
 from tvm_neuron.nki.emission import Result
@@ -53,9 +54,21 @@ def nc_transpose(data: Any, engine: Any = None) -> Result:
         is_vector = engine == "vector" or (engine in (None, "unknown") and target.tensor.memory == "sbuf")
         if not is_vector and data.tensor.memory != "sbuf":
             raise wrong(f"nc_transpose reads {data} in PSUM; the Tensor engine reads SBUF: copy it first")
+        if not is_vector and not is_multiplied(data):
+            raise wrong(
+                f"nc_transpose of {data}, {data.tensor.dtype}, by the Tensor engine, which takes floats: use "
+                "dma_transpose (Beta 1: nl.load_transpose2d), which moves any type, or Vector for up to [32, 32]"
+            )
+        if target.shape[0] != shape[0] and target.elems == data.elems:
+            raise wrong(f"nc_transpose of {data} to {target}; it gives {list(shape)}")
         trace.row(PoolTranspose if is_vector else Transpose, [target.fitted(shape)], data)
 
     return Result(shape, data.tensor.dtype, "sbuf" if engine == "vector" else "psum", write)
+
+
+def is_multiplied(data: View) -> bool:
+    """Whether the Tensor engine takes elements of that type."""
+    return data.tensor.dtype in ("float32", *MATMUL_DTYPES)
 
 
 def matmul(x: Any, y: Any, transpose_x: bool = False) -> Result:

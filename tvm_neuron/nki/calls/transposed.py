@@ -1,12 +1,15 @@
-"""Transposed loads: by the DMA where the chip's does that at a rate, else by the Tensor engine."""
+"""Transposed loads: by the DMA where the chip's does that at a rate, else by the Tensor engine.
+
+What the Tensor engine does not take, whole numbers, the DMA moves one by one; from SBUF by way of device memory.
+"""
 
 from itertools import product
 from typing import Any
 
 from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.nki.calls.pointwise import tensor_copy
-from tvm_neuron.nki.calls.products import turned
-from tvm_neuron.nki.calls.transfers import load, transfer
+from tvm_neuron.nki.calls.products import is_multiplied, turned
+from tvm_neuron.nki.calls.transfers import dma_copy, load, transfer
 from tvm_neuron.nki.emission import Result
 from tvm_neuron.nki.index import Mask
 from tvm_neuron.nki.source import wrong
@@ -36,10 +39,21 @@ def load_transposed(src: Any, axes: Any = None) -> Result:
         result = target.fitted(shape).narrow(bounds)
         if is_far and current().device.dma_transpose_percent and result.tensor.dtype == src.tensor.dtype:
             transfer(source.permuted(order), result, None)
+        elif not is_multiplied(src):
+            transfer(_in_device_memory(source).permuted(order), result, None)
         else:
             _in_parts(source, result)
 
     return Result(shape, src.tensor.dtype, "sbuf", write)
+
+
+def _in_device_memory(source: View) -> View:
+    if source.tensor.memory == "hbm":
+        return source
+    trace = current()
+    found = trace.tensor(source.shape, source.tensor.dtype, "hbm")
+    trace.do(dma_copy(source), found)
+    return found
 
 
 def _in_parts(source: View, result: View) -> None:
