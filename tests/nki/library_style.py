@@ -70,6 +70,32 @@ def transposed(x):
 
 
 @nki.jit
+def copied_and_turned(x):
+    """[columns, rows] of x [rows, columns] twice: from a copy in SBUF, and from one that was in PSUM."""
+    shape = (x.shape[1], x.shape[0])
+    found = []
+    for buffer in (nl.sbuf, nl.psum):
+        out = nl.ndarray(shape, x.dtype, buffer=nl.shared_hbm)
+        copy, again = nl.ndarray(x.shape, x.dtype, buffer=buffer), nl.ndarray(x.shape, x.dtype)
+        tile = nl.ndarray(shape, x.dtype)
+        nisa.tensor_copy(copy, loaded(x))
+        nisa.tensor_copy(again, copy)
+        nisa.dma_transpose(dst=tile, src=again)
+        nisa.dma_copy(out, tile)
+        found.append(out)
+    return tuple(found)
+
+
+@nki.jit
+def filled(x, value):
+    """x filled with a number."""
+    out, tile = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm), nl.ndarray(x.shape, x.dtype)
+    nisa.memset(tile, value)
+    nisa.dma_copy(out, tile)
+    return out
+
+
+@nki.jit
 def turned_by_identity(x):
     """The transposed of x, a product with ones."""
     out = nl.ndarray((x.shape[1], x.shape[0]), x.dtype, buffer=nl.shared_hbm)

@@ -37,6 +37,23 @@ def test_whole_numbers_are_divided_to_floats_and_choose_rows() -> None:
     np.testing.assert_array_equal(beta1.nearest(x, 100), x[np.arange(100) // 3])
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int16, np.uint8])
+@pytest.mark.parametrize("chip", ["trn1", "trn2"])
+def test_copies_and_transposes_of_whole_numbers_keep_all_digits(chip: str, dtype: type) -> None:
+    ends = np.iinfo(dtype)
+    x = RANDOM.integers(ends.min, ends.max, (130, 45), dtype, endpoint=True)
+    np.testing.assert_array_equal(kernels.transposed.on(chip)(x), x.T)
+    for found in kernels.copied_and_turned.on(chip)(x[:100]):
+        np.testing.assert_array_equal(found, x[:100].T)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int8])
+def test_fills_reach_the_ends_of_whole_numbers(dtype: type) -> None:
+    ends = np.iinfo(dtype)
+    np.testing.assert_array_equal(kernels.filled(np.zeros((4, 3), dtype), ends.max), np.full((4, 3), ends.max, dtype))
+    np.testing.assert_array_equal(kernels.filled(np.zeros((4, 3), dtype), ends.min), np.full((4, 3), ends.min, dtype))
+
+
 @pytest.mark.parametrize("chip", ["trn1", "trn2"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_transposed_loads_are_as_large_as_a_tensor(chip: str, dtype: str) -> None:

@@ -109,6 +109,35 @@ def impossible_reshape(x):
     return x.reshape((3, 5))
 
 
+def bias_of_a_row(x):
+    return nisa.activation(np.exp, nl.load(x[0:128]), bias=nl.load(x[0:1]))
+
+
+def bias_of_whole_numbers(x):
+    return nisa.activation(np.exp, nl.load(x[0:128]), bias=nl.zeros((128, 1), nl.int32))
+
+
+def whole_numbers_transposed(x):
+    return nl.copy(nisa.nc_transpose(nl.zeros((128, 64), nl.int32)))
+
+
+def transposed_into_its_own_shape(x):
+    turned = nl.ndarray((128, 64), nl.float32, buffer=nl.psum)
+    turned[...] = nisa.nc_transpose(nl.load(x[0:128]))
+
+
+def more_than_a_byte(x):
+    return nl.full((128, 4), 300, nl.int8)
+
+
+def half_of_a_whole_number(x):
+    return nl.full((128, 4), 1.5, nl.int32)
+
+
+def more_digits_than_float32(x):
+    return nl.full((128, 4), 2**24 + 1, nl.int32)
+
+
 MESSAGES: dict[Callable[..., object], str] = {
     too_many_partitions: r"shape \[256, 64\] has 256 partitions; trn1 has 128: use smaller tiles",
     beyond: r"indices 200 to 299 of axis 0 of arg0\[256, 64\], which has 256; cut them with a mask",
@@ -132,6 +161,13 @@ MESSAGES: dict[Callable[..., object], str] = {
     returns_a_tile: "it returns tensors in device memory, made with buffer=nl.shared_hbm",
     wrong_number_of_turns: r"numbers of tiles \[1, 2\] for 1 block axes; give one for each",
     placed_outside: r"placed at bytes 196400 to 196656 of partitions 0 to 128; SBUF of trn1 has 196608 bytes in 128",
+    bias_of_a_row: r"with bias sbuf\[1, 64\]; a bias is \[128, 1\], one number a partition: add a row or a tile",
+    bias_of_whole_numbers: r"with bias sbuf\[128, 1\], int32; it takes floats: cast it",
+    whole_numbers_transposed: "int32, by the Tensor engine, which takes floats: use dma_transpose",
+    transposed_into_its_own_shape: r"nc_transpose of sbuf\[128, 64\] to psum\[128, 64\]; it gives \[64, 128\]",
+    more_than_a_byte: r"300 in sbuf\[128, 4\], int8: it holds whole numbers from -128 to 127",
+    half_of_a_whole_number: "1.5 in .* int32: it holds whole numbers from",
+    more_digits_than_float32: "16777217 in .*a memset is a float32, which has 16777216: load it",
     impossible_reshape: r"arg0\[256, 64\] has 16384 elements; shape \[3, 5\] has 15",
 }
 

@@ -171,10 +171,15 @@ class TensorReduce(Instruction, opcode=0x33, engine="pool", mnemonic="tensor_red
 
 
 class TensorCopy(Instruction, opcode=0x34, engine="pool", mnemonic="tensor_copy"):
-    """result[P, *N] = source[P, *N], converted to the result's dtype."""
+    """result[P, *N] = source[P, *N], converted to the result's dtype; int32 and uint32 to the same bit for bit."""
 
     result: Tile = writes()
     source: Tile = reads()
+
+    @property
+    def takes_bits(self) -> bool:
+        """Where float32, through which all others go without loss, has not all digits (public NKI documentation)."""
+        return self.source.dtype == self.result.dtype and self.result.dtype in ("int32", "uint32")
 
     def check(self, device: Device) -> None:
         need_same_shape("tensor_copy", self.result, self.source)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from tvm_neuron.isa import (
     Activation,
     ActivationReduce,
@@ -19,6 +21,7 @@ from tvm_neuron.isa import (
     TensorTensorBits,
     TensorTensorScan,
 )
+from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.nki.calls.operands import elementwise, number, on_chip, scalar
 from tvm_neuron.nki.dtypes import dtype_name, promoted
 from tvm_neuron.nki.emission import Result
@@ -191,9 +194,26 @@ def memset(shape: Sequence[int], value: Any, dtype: Any = "float32", engine: Any
     wanted, everywhere = tuple(int(count) for count in shape), number("the value of a memset", value)
 
     def write(target: View, mask: Mask | None) -> None:
+        _check_holds(target, everywhere)
         current().emit(Memset, {"result": target.fitted(wanted)}, mask, value=everywhere)
 
     return Result(wanted, dtype_name(dtype), "sbuf", write)
+
+
+def _check_holds(target: View, value: float) -> None:
+    """Refuses numbers that a tile of whole ones can't hold, or that float32, which memset has, has not."""
+    name = target.tensor.dtype
+    kind = DTYPES[name]
+    if kind.kind not in "iu":
+        return
+    least, most = np.iinfo(kind).min, np.iinfo(kind).max
+    if not least <= value <= most or value != int(value):
+        raise wrong(f"{value:g} in {target}, {name}: it holds whole numbers from {least} to {most}")
+    if value not in (least, most) and float(np.float32(value)) != value:
+        raise wrong(
+            f"{int(value)} in {target}, {name}: the number of a memset is a float32, which has "
+            f"{int(np.float32(value))}: load it (nl.shared_constant), or make it by shifts"
+        )
 
 
 def reciprocal(data: Any) -> Result:
