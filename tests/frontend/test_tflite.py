@@ -41,6 +41,7 @@ def test_a_float_network_agrees_with_numpy() -> None:
     ("model", "message"),
     [
         (b"none at all", "these 11 bytes are no TFLite file"),
+        (b"\xf0\0\0\0TFL3 and no more", "the file is damaged or not whole: unpack_from"),
         ("model.tflite", "from_tflite takes a tflite.Model or the bytes of a file, got str"),
     ],
 )

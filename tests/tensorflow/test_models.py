@@ -250,6 +250,16 @@ def test_what_is_refused(images: keras.Model, tmp_path: Path) -> None:
         tvm_neuron.compile(tmp_path / "none.keras", IMAGE)
 
 
+def test_an_input_of_any_rank_needs_a_shape(tmp_path: Path) -> None:
+    module = tf.Module()
+    module.f = tf.function(lambda x: x * 2, input_signature=[tf.TensorSpec(None, name="x")])
+    tf.saved_model.save(module, tmp_path / "saved", signatures=module.f)
+    with pytest.raises(ModelError, match="input 'x' has no shape in the model; give it"):
+        tvm_neuron.compile(tmp_path / "saved")
+    data = RNG.standard_normal((2, 3)).astype("f4")
+    check(run(tvm_neuron.compile(tmp_path / "saved", data, options=EXACT), data), data * 2)
+
+
 def test_saved_models_that_touch_files_are_not_restored(tmp_path: Path) -> None:
     module = tf.Module()
     module.f = tf.function(lambda x: x + tf.strings.to_number(tf.io.read_file("/etc/hostname")))

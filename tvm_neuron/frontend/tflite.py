@@ -1,5 +1,6 @@
 """from_tflite: TFLite files by TVM's own importer, which is right on float and on quantised networks."""
 
+import struct
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -50,5 +51,7 @@ def from_tflite(
     except (NotImplementedError, AssertionError, ValueError, RuntimeError, KeyError, TypeError, IndexError) as error:
         reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise ModelError(f"from_tflite: {reason}") from error
+    except struct.error as error:
+        raise ModelError(f"from_tflite: the file is damaged or not whole: {error}") from error
     mod["main"] = mod["main"].without_attr("params")  # they are in the module
     return mod, {}

@@ -44,6 +44,9 @@ def to_onnx(
         )  # fmt: skip
     except Exception as error:
         raise ModelError(f"tf2onnx can't write the model as ONNX: {cause(error)}") from error
+    for value in model.graph.input:
+        if value.name in _of_any_rank(found) - given.keys():
+            value.type.tensor_type.ClearField("shape")  # tf2onnx writes them as single numbers
     written = [each for node in model.graph.node for each in _standard(node)]
     del model.graph.node[:]
     model.graph.node.extend(written)
@@ -51,6 +54,12 @@ def to_onnx(
         if node.domain not in _STANDARD:
             raise ModelError(f"operator '{node.name}' ({node.op_type}) of TensorFlow has no converter to ONNX")
     return model
+
+
+def _of_any_rank(found: Captured) -> set[str]:
+    """The inputs of which the graph does not even say how many dimensions they have."""
+    nodes = {node.name for node in found.graph.node if "shape" in node.attr and node.attr["shape"].shape.unknown_rank}
+    return {name for name, tensor in found.inputs.items() if tensor.partition(":")[0] in nodes}
 
 
 def _standard(node: onnx.NodeProto) -> list[onnx.NodeProto]:

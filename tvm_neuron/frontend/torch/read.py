@@ -7,6 +7,7 @@ from typing import Any
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.cause import cause
 from tvm_neuron.frontend.torch.need import need_torch
+from tvm_neuron.frontend.torch.quiet import quiet
 
 SUFFIXES = (".pt2", ".pt", ".pth")
 
@@ -37,6 +38,7 @@ def read(path: Path) -> Any:
 
 def _read(path: Path, load: Any) -> Any:
     try:
-        return load(path)
+        with quiet():  # torch logs what it raises
+            return load(path)
     except Exception as error:
         raise ModelError(f"'{path}' can't be read as a program of torch: {cause(error)}") from error
