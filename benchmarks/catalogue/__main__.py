@@ -17,13 +17,12 @@ from benchmarks.catalogue.apart import preload, run_apart
 from benchmarks.catalogue.entry import Entry
 from benchmarks.catalogue.export import EXPORTERS, FAILED, MODEL, export
 from benchmarks.catalogue.measure import Job, measure
-from benchmarks.catalogue.sources import entries
+from benchmarks.catalogue.sources import ONNX_FOLDER, entries
 from benchmarks.publish import replace_table
 from tvm_neuron import jobs
 from tvm_neuron.sweep import lines
 
 CHIPS = ("inf1", "inf2")
-ONNX_FOLDER = Path.home() / ".cache" / "tvm_neuron" / "catalogue"
 _IMPORTS = ("tvm_neuron.relay", "tvm_neuron.codegen.function", "benchmarks.catalogue.measure")
 
 

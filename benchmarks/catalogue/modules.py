@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 import tvm_neuron
 from benchmarks.catalogue.apart import preload, run_apart
 from benchmarks.catalogue.entry import Arrays, Entry
-from benchmarks.catalogue.sources import entries, make
+from benchmarks.catalogue.sources import ONNX_FOLDER, entries, make
 from benchmarks.catalogue.weights import randomise
 from tvm_neuron import BuildOptions
 from tvm_neuron.errors import NeuronError, NeuronWarning
@@ -34,7 +34,6 @@ OPTIONS = BuildOptions(fp32_cast="none", optlevel=1)
 FUNCTIONS = 1e-5
 """What functions of the engines may be off by; torch's own are off by 2**-24, which tells how errors grow."""
 _IMPORTS = ("torch", "tvm_neuron.relay", "tvm_neuron.codegen.function", "benchmarks.catalogue.preloaded")
-_FOLDER = Path.home() / ".cache" / "tvm_neuron" / "catalogue"
 
 
 def main() -> None:
@@ -146,7 +145,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sample", type=int, metavar="N", help="only so many, chosen at random")
     parser.add_argument("--seed", type=int, default=0, help="of the choice")
     parser.add_argument("--json", type=Path, default=Path("build/modules.jsonl"), metavar="FILE", help="%(default)s")
-    parser.add_argument("--onnx", type=Path, default=_FOLDER, metavar="FOLDER", help="the catalogue's: %(default)s")
+    parser.add_argument("--onnx", type=Path, default=ONNX_FOLDER, metavar="FOLDER", help="the catalogue's: %(default)s")
     parser.add_argument("--seconds", type=int, default=150, help="of processor time a network: %(default)s")
     parser.add_argument("--gigabytes", type=float, default=24, help="of memory that it may ask for: %(default)s")
     return parser

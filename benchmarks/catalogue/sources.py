@@ -13,6 +13,8 @@ _MAKERS: dict[str, Callable[[str, int], Network]] = {
     "diffusers": of_diffusers.make,
 }  # fmt: skip
 _LIST = "entries.json"
+ONNX_FOLDER = Path.home() / ".cache" / "tvm_neuron_catalogue"
+"""Where exported networks are kept, beside the compiler's own cache: that takes no folder with files of others."""
 
 
 def entries(folder: Path) -> list[Entry]:

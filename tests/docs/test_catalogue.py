@@ -17,7 +17,7 @@ from benchmarks.catalogue.entry import Entry
 from benchmarks.catalogue.measure import Job, measure
 from benchmarks.catalogue.products import multiplications
 from benchmarks.catalogue.reference import Reference, keep_reference
-from benchmarks.catalogue.sources import entries
+from benchmarks.catalogue.sources import ONNX_FOLDER, entries
 from tvm_neuron.codegen import capability
 from tvm_neuron.sweep import lines
 
@@ -162,3 +162,7 @@ def _turn() -> None:
 def _fill() -> None:
     kept = bytearray(2 * 10**9)
     raise AssertionError(len(kept))
+
+
+def test_networks_are_kept_outside_of_the_compilers_cache() -> None:
+    assert Path.home() / ".cache" / "tvm_neuron" not in (ONNX_FOLDER, *ONNX_FOLDER.parents)
