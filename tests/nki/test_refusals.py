@@ -126,6 +126,14 @@ def transposed_into_its_own_shape(x):
     turned[...] = nisa.nc_transpose(nl.load(x[0:128]))
 
 
+def stored_in_every_turn(x):
+    out = nl.ndarray((128, 16), nl.float32, buffer=nl.shared_hbm)
+    for part in nl.affine_range(4):
+        for half in nl.affine_range(2):
+            nl.store(out[:, nl.ds(8 * half, 8)], nl.load(x[0:128, nl.ds(16 * part + 8 * half, 8)]))
+    return out
+
+
 def more_than_a_byte(x):
     return nl.full((128, 4), 300, nl.int8)
 
@@ -165,6 +173,7 @@ MESSAGES: dict[Callable[..., object], str] = {
     bias_of_whole_numbers: r"with bias sbuf\[128, 1\], int32; it takes floats: cast it",
     whole_numbers_transposed: "int32, by the Tensor engine, which takes floats: use dma_transpose",
     transposed_into_its_own_shape: r"nc_transpose of sbuf\[128, 64\] to psum\[128, 64\]; it gives \[64, 128\]",
+    stored_in_every_turn: r"\[128, 8\] is stored in iterations 0 and 1 of an affine_range, which may run in any order",
     more_than_a_byte: r"300 in sbuf\[128, 4\], int8: it holds whole numbers from -128 to 127",
     half_of_a_whole_number: "1.5 in .* int32: it holds whole numbers from",
     more_digits_than_float32: "16777217 in .*a memset is a float32, which has 16777216: load it",
@@ -190,6 +199,22 @@ def test_too_many_bytes_name_what_is_alive() -> None:
 
     with pytest.raises(KernelError, match=r"SBUF is full: 240000 bytes of each partition .* trn1 has 196608"):
         kernel(X)
+
+
+def test_what_is_stored_in_order_or_apart_is_not_refused() -> None:
+    @nki.jit
+    def kernel(x):  # type: ignore[no-untyped-def]
+        out = nl.ndarray((128, 64), nl.float32, buffer=nl.shared_hbm)
+        for _ in nl.sequential_range(2):
+            for part in nl.affine_range(4):
+                if part == 3:
+                    break
+                nl.store(out[:, nl.ds(16 * part, 16)], nl.load(x[0:128, nl.ds(16 * part, 16)]))
+            for turn in nl.sequential_range(3):
+                nl.store(out[:, 48:64], nl.load(x[turn : turn + 128, 48:64]))
+        return out
+
+    np.testing.assert_array_equal(kernel(X), np.concatenate([X[:128, :48], X[2:130, 48:]], 1))
 
 
 def test_a_call_outside_of_a_kernel() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tvm_neuron.nki.trace import current, is_tracing
+from tvm_neuron.nki.trace import Turn, current, is_tracing
 
 
 class LoopIndex(int):
@@ -24,7 +24,7 @@ def static_range(*bounds: Any, **_: Any) -> Iterator[LoopIndex]:
     return (LoopIndex(at, every.start) for at in every)
 
 
-def affine_range(*bounds: Any, **_: Any) -> Iterator[LoopIndex]:
+def sequential_range(*bounds: Any, **_: Any) -> Iterator[LoopIndex]:
     """As Python's `range`, of a body that some dialects evaluate once: tensors are placed in it as the first time."""
     begin = current().placements if is_tracing() else 0
     for at in static_range(*bounds):
@@ -33,4 +33,15 @@ def affine_range(*bounds: Any, **_: Any) -> Iterator[LoopIndex]:
         yield at
 
 
-sequential_range = affine_range
+def affine_range(*bounds: Any, **_: Any) -> Iterator[LoopIndex]:
+    """The same, of iterations that don't depend on each other: no two of them store to one place."""
+    turn = Turn()
+    if is_tracing():
+        current().turns.append(turn)
+    try:
+        for at in sequential_range(*bounds):
+            turn.at = at
+            yield at
+    finally:
+        if is_tracing() and turn in current().turns:
+            current().turns.remove(turn)

@@ -4,8 +4,8 @@ A call that gives a tile is held back until the next one: where its tile is assi
 instruction writes there. If the tile is read later all the same, it is written first, and copied there from it.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from typing import Any
 
 from tvm_neuron.hw import Device, load_device
@@ -18,18 +18,27 @@ from tvm_neuron.nki.view import View
 USUAL_CHIP = "trn1"
 
 
+@dataclass(eq=False)
+class Turn:
+    """A loop whose iterations may run in any order, and which of them runs."""
+
+    at: int = 0
+
+
 @dataclass
 class Trace(Emission):
     """What one launch of a kernel does, for each instance of its grid."""
 
     grid: tuple[int, ...] = ()
     program: tuple[int, ...] = ()  # which instance of the grid runs
+    turns: list[Turn] = field(default_factory=list)  # loops that run now, the outermost first
     placements: int = 0  # tensors that the kernel has placed, as if each loop's body were evaluated once
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._held: Held | None = None
         self._placed: dict[tuple[int, str], list[Address]] = {}
+        self._stored: dict[Hashable, list[tuple[Turn, int]]] = {}  # places, and in which iterations
 
     def placed(self, addresses: Callable[[], list[Address]]) -> list[Address]:
         """The addresses of a tensor's blocks: in the further iterations of a loop those of the first, see `Dialect`."""
@@ -39,6 +48,19 @@ class Trace(Emission):
         if key not in self._placed:
             self._placed[key] = addresses()
         return self._placed[key]
+
+    def check_apart(self, target: View) -> None:
+        """Refuses to store to a place to which another iteration of a loop stored that may run at the same time."""
+        if not self.dialect.stores_apart:
+            return
+        key, now = (target.tensor.number, target.start, target.axes), [(turn, turn.at) for turn in self.turns]
+        for (turn, at), (other, before) in zip(now, self._stored.get(key, ()), strict=False):
+            if turn is other and at != before:
+                raise wrong(
+                    f"{target} is stored in iterations {before} and {at} of an affine_range, which may run in any "
+                    "order: index it by the loop, store after the loop, or use sequential_range"
+                )
+        self._stored[key] = now
 
     def hold(self, result: Result, mask: Any = None) -> View:
         """The tile of a call's result, which is written when it is known where."""

@@ -27,6 +27,8 @@ def transfer(src: View, target: View, mask: Mask | None) -> None:
     """Has the DMA bring `src` to `target`."""
     trace = current()
     ring = trace.ring(target.tensor.memory == "hbm")
+    if target.tensor.memory == "hbm" and mask is None:
+        trace.check_apart(target)
     same = target if target.shape == src.shape else target.fitted(src.shape)
     trace.emit(DmaCopy, {"target": same, "source": src}, mask, ring=ring)
 
