@@ -63,12 +63,12 @@ def test_info_of_another_major_version(cli: Cli, neff_file: Path, tmp_path: Path
 def test_info_of_a_newer_minor_version(cli: Cli, neff_file: Path, tmp_path: Path) -> None:
     """One that can be read here is told whole; one with a section that can't be left out says so."""
     newer = tmp_path / "newer.neff"
-    newer.write_bytes(reseal(neff_file.read_bytes(), minor=9, future=b"?"))
-    assert "NEFF version:     1.9" in cli("info", newer)[1]
+    newer.write_bytes(reseal(neff_file.read_bytes(), minor=99, future=b"?"))
+    assert "NEFF version:     1.99" in cli("info", newer)[1]
     assert cli("disassemble", newer)[0] == 0
-    newer.write_bytes(reseal(neff_file.read_bytes(), minor=9, needed=["future"], future=b"?"))
+    newer.write_bytes(reseal(neff_file.read_bytes(), minor=99, needed=["future"], future=b"?"))
     advice = "NEFF section 'future' is needed to run it and unknown here: update tvm_neuron"
-    lines = ["NEFF version:     1.9", "compiler version: 0.1.0", f"not read:         {advice}"]
+    lines = ["NEFF version:     1.99", "compiler version: 0.1.0", f"not read:         {advice}"]
     assert cli("info", newer) == (0, "\n".join(lines) + "\n", "")
     assert cli("disassemble", newer) == (1, "", f"neuron-cc disassemble: error NCC600: {advice}\n")
 
@@ -203,7 +203,7 @@ def test_list_operators(cli: Cli) -> None:
 def test_version(cli: Cli) -> None:
     code, out, _ = cli("--version")
     assert code == 0
-    assert re.fullmatch(r"neuron-cc \d+\.\d+\.\d+ \(NEFF 1\.8, TVM 0\.27\..*\)\n", out)
+    assert re.fullmatch(r"neuron-cc \d+\.\d+\.\d+ \(NEFF 1\.9, TVM 0\.27\..*\)\n", out)
 
 
 @pytest.mark.parametrize("words", [(), ("fly",), ("info",), ("list-operators", "--framework", "CAFFE")])

@@ -55,6 +55,14 @@ def test_all_chunks_of_channels_are_filled_at_once() -> None:
     check(model, "inf2")
 
 
+@pytest.mark.parametrize(("chip", "engine"), [("inf1", "pool"), ("inf2", "gpsimd")])
+def test_gpsimd_fills_where_there_is_one(chip: str, engine: str) -> None:
+    model = padded(16, 12)
+    steps = [step for _, step in compile_model(model, f"neuron/{chip}").program.instructions()]
+    assert {step.engine for step in steps if isinstance(step, Memset)} == {engine}
+    check(model, chip)
+
+
 @pytest.mark.slow
 def test_large_fills_are_done_chunk_by_chunk() -> None:
     program = compile_model(padded(300, 300), "neuron/inf2").program

@@ -13,6 +13,7 @@ from tvm_neuron.isa import (
     DmaGather,
     DramTile,
     FindIndex8,
+    GpsimdMemset,
     Instruction,
     Iota,
     LocalGather,
@@ -113,6 +114,7 @@ EXAMPLES: dict[str, Callable[[int, int], Instruction]] = {
     "affine_select": lambda p, n: AffineSelect(sbuf(p, n), sbuf(p, n), -9.0, (1, 1, -1), "is_ge"),
     "local_gather": lambda p, n: LocalGather(sbuf(p, n), sbuf(p, POSSIBLE), integers(p, n), 1),
     "memset": lambda p, n: Memset(sbuf(p, n), 0.0),
+    "gpsimd_memset": lambda p, n: GpsimdMemset(sbuf(p, n), 0.0),
     "dma_copy": lambda p, n: DmaCopy(sbuf(p, n), dram(p, n), 0),
     "dma_gather": lambda p, n: DmaGather(sbuf(p, n), dram(POSSIBLE, p, n), sbuf(p, n, dtype="int32"), 0),
 }

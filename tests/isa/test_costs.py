@@ -24,6 +24,7 @@ from tvm_neuron.isa import (
     DmaGather,
     DramTile,
     FindIndex8,
+    GpsimdMemset,
     Instruction,
     Iota,
     LocalGather,
@@ -147,8 +148,9 @@ ROWS: dict[str, list[tuple[Instruction, int]]] = {
         + [(FindIndex8(integers(128, 8), sbuf(128, n), sbuf(128, 8)), n) for n in (8, 500)],
     "match_replace8, printed as min(64, N), which no other instruction has: max(64, N)": [
         (MatchReplace8(sbuf(128, n), integers(128, 8), sbuf(128, n), sbuf(128, 8), 0.0), max(64, n)) for n in (8, 500)],
-    "iota, affine_select: 150 + N": [
+    "iota, affine_select, gpsimd_memset: 150 + N": [
         (Iota(integers(128, n), (0, 1, 1)), 150 + n) for n in (8, 500)]
+        + [(GpsimdMemset(sbuf(128, n), 1.0), 150 + n) for n in (8, 500)]
         + [(AffineSelect(sbuf(128, n), sbuf(128, n), 0.0, (0, 1, 1), "is_ge"), 150 + n) for n in (8, 500)],
     "local_gather: 150 + n * e / C, C = ((28 + 4e) / 4e) / min(4 / bytes, e)": [
         (LocalGather(sbuf(128, 512), sbuf(128, 64), integers(128, 32), 1), 150 + 512 // 8),

@@ -6,7 +6,7 @@ from tvm_neuron.isa.bits import TensorScalarBits, TensorTensorBits
 from tvm_neuron.isa.cost import Cost
 from tvm_neuron.isa.dma import DmaCopy, DmaGather
 from tvm_neuron.isa.engines import QUEUES
-from tvm_neuron.isa.gpsimd import AffineSelect, Iota, LocalGather
+from tvm_neuron.isa.gpsimd import AffineSelect, GpsimdMemset, Iota, LocalGather
 from tvm_neuron.isa.instruction import Instruction, Wait
 from tvm_neuron.isa.pe import Matmul, MatmulPairs, Transpose
 from tvm_neuron.isa.pool import (
@@ -57,6 +57,7 @@ ISA: tuple[type[Instruction], ...] = (
     Iota,
     AffineSelect,
     LocalGather,
+    GpsimdMemset,
     DmaCopy,
     DmaGather,
 )
@@ -82,6 +83,7 @@ __all__ = [
     "DmaGather",
     "DramTile",
     "FindIndex8",
+    "GpsimdMemset",
     "Instruction",
     "Iota",
     "LocalGather",

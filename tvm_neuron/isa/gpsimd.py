@@ -1,4 +1,4 @@
-"""The GpSimd engine: what depends on the place of an element, and gathers along partitions; it has SBUF alone."""
+"""The GpSimd engine: fills, what depends on the place of an element, gathers along partitions; it has SBUF alone."""
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from tvm_neuron.isa.functions import COMPARISONS, TESTS
 from tvm_neuron.isa.instruction import Array, Instruction
 from tvm_neuron.isa.limits import need_same_shape
 from tvm_neuron.isa.operand import choice, ints, reads, scalar, uint, writes
+from tvm_neuron.isa.pool import Memset
 from tvm_neuron.isa.tile import MAX_FREE_DIMS, Tile
 
 CORES_PARTITIONS = 16  # of each of the engine's cores
@@ -46,6 +47,19 @@ class Iota(Instruction, opcode=0x50, engine="gpsimd", mnemonic="iota"):
     def compute(self, *sources: Array) -> Array:
         exact = DTYPES[self.result.dtype] if self.result.dtype in WORDS else np.float32
         return _pattern(self.result, self.pattern).astype(exact)
+
+    def cost(self, device: Device) -> Cost:
+        return Cost(device.gpsimd_start_cycles + self.result.free_elems, device.instruction_latency_cycles)
+
+
+class GpsimdMemset(Memset, opcode=0x53, engine="gpsimd", mnemonic="gpsimd_memset"):
+    """result[P, *N] = value, while Vector computes."""
+
+    result: Tile = writes("sbuf")
+    value: float | Tile = scalar()
+
+    def compute(self, *sources: Array) -> Array:
+        return super().compute(*sources)
 
     def cost(self, device: Device) -> Cost:
         return Cost(device.gpsimd_start_cycles + self.result.free_elems, device.instruction_latency_cycles)

@@ -131,9 +131,9 @@ def writing(name: str, make: Callable[..., Result]) -> Callable[..., None]:
     return call
 
 
-def _memset_into(dst: View, value: Any, **_: Any) -> None:
+def _memset_into(dst: View, value: Any, engine: Any = None, **_: Any) -> None:
     """One number everywhere."""
-    current().do(calls.memset(dst.shape, value, dst.tensor.dtype), dst)
+    current().do(calls.memset(dst.shape, value, dst.tensor.dtype, engine), dst)
 
 
 def _dma_copy(*, dst: View, src: View, mask: Any = None, **_: Any) -> None:

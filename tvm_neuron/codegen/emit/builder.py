@@ -15,7 +15,7 @@ from tvm_neuron.codegen.emit.vectors import Vectors
 from tvm_neuron.codegen.emit.weights_memory import WeightsMemory
 from tvm_neuron.errors import at_operator
 from tvm_neuron.hw import Device
-from tvm_neuron.isa import Affine, Instruction, Tile, affine
+from tvm_neuron.isa import Affine, GpsimdMemset, Instruction, Memset, Tile, affine
 from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.program import DramTensor, Loop, Node, Origin
 
@@ -103,7 +103,9 @@ class Builder:
         self._levels = body
 
     def emit(self, instruction: Instruction) -> None:
-        """Appends the instruction, marked with the current origin."""
+        """Appends the instruction, marked with the current origin; GpSimd fills SBUF, which has nothing else to do."""
+        if isinstance(instruction, Memset) and instruction.result.space == "sbuf" and self.device.gpsimd_clock_hz:
+            instruction = GpsimdMemset(result=instruction.result, value=instruction.value)
         self._levels[-1].append(instruction.replace(origin=self.origin))
 
     def add_tensor(self, tensor: DramTensor) -> int:

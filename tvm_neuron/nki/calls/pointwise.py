@@ -10,6 +10,7 @@ from tvm_neuron.isa import (
     Activation,
     ActivationReduce,
     ActTensorScalar,
+    GpsimdMemset,
     Memset,
     Reciprocal,
     ScalarTensorTensor,
@@ -190,12 +191,13 @@ def tensor_copy(src: Any, engine: Any = None) -> Result:
 
 
 def memset(shape: Sequence[int], value: Any, dtype: Any = "float32", engine: Any = None) -> Result:
-    """One number everywhere."""
+    """One number everywhere, by the Vector engine unless GpSimd is asked for."""
     wanted, everywhere = tuple(int(count) for count in shape), number("the value of a memset", value)
 
     def write(target: View, mask: Mask | None) -> None:
         _check_holds(target, everywhere)
-        current().emit(Memset, {"result": target.fitted(wanted)}, mask, value=everywhere)
+        made = GpsimdMemset if engine == "gpsimd" and target.tensor.memory == "sbuf" else Memset
+        current().emit(made, {"result": target.fitted(wanted)}, mask, value=everywhere)
 
     return Result(wanted, dtype_name(dtype), "sbuf", write)
 
