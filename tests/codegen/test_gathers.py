@@ -148,6 +148,7 @@ def test_indices_that_the_core_computes() -> None:
     check(nodes, {"x": RNG.standard_normal((12, 30)).astype(np.float32)}, {"table": table})
 
 
+@pytest.mark.slow
 def test_only_the_rows_looked_up_are_moved() -> None:
     """An embedding of BERT's size: 128 rows of 768 out of 30522."""
     table = RNG.standard_normal((30522, 768)).astype(np.float32)

@@ -37,6 +37,7 @@ def test_a_block_is_attention(is_fused: bool) -> None:
     np.testing.assert_allclose(found, mixed @ w["y.w"].reshape(48, 48) + w["y.b"], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_what_is_found_of_a_block() -> None:
     preload([])
     record = find(Block(2, 5, 3, 16, True), "inf2", only_time=False)

@@ -27,6 +27,7 @@ def test_right_and_refused() -> None:
     assert "ImageDecoder" in found["test_image_decoder_decode_bmp_rgb"].reason
 
 
+@pytest.mark.slow
 def test_wrong() -> None:
     (case,) = (case for case in select(["test_sigmoid"]) if case.name == "test_sigmoid")
     inputs, outputs = case.data_sets[0]

@@ -14,7 +14,7 @@ import neuronxcc.nki.language as nl
 @nki.jit
 def kernel(x):
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-    for at in nl.affine_range(2):
+    for at in nl.sequential_range(2):
         nl.store(out, value=nl.exp(nl.load(x)))
     return out
 """

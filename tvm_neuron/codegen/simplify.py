@@ -133,7 +133,7 @@ def kernels_by_layout(
     others = []
     if not is_quick:
         others += [joined] if _is_joined(joined) else []
-        others += [spread] if device.fp32_matmul_passes and can_spread(work.graph) else []
+        others += [spread] if can_spread(work.graph, device) else []
     ways = _ways(work)
     for other in others:
         best = min(_ways(other), key=lambda way: _price(way, way.dims))
@@ -244,7 +244,7 @@ _CLEARLY = 0.99
 
 def _spread_sums(w: _Work) -> None:
     if w.spreads_sums:
-        spread_sums(w.graph)
+        spread_sums(w.graph, w.device)
 
 
 def _choose_dims(w: _Work) -> None:

@@ -4,8 +4,10 @@ from tvm_neuron.codegen.integers import is_integer
 from tvm_neuron.codegen.kernels.compared import compared_tensors
 from tvm_neuron.codegen.precision import DEFAULT, Precisions
 from tvm_neuron.isa.dtypes import device_dtype
+from tvm_neuron.schedule.expr import Load
 from tvm_neuron.schedule.kernel import Contraction, Kernel, Product, Scan, Statistics
 from tvm_neuron.schedule.tensor import Tensor, is_rounded
+from tvm_neuron.schedule.uses import readers_of
 
 SMALL_ELEMS = 1 << 16
 
@@ -47,7 +49,17 @@ def choose_dtypes(kernels: list[Kernel], precisions: Precisions = DEFAULT) -> di
                 found[tensor] = precisions.of(writer[tensor].origins[-1].name).dtype_of(tensor.dtype)
             else:
                 found[tensor] = "float32"
+    readers = readers_of(kernels)
+    for kernel in filter(_is_move, reversed(kernels)):  # what is moved twice loses no digits on its way
+        for tensor in kernel.sources():
+            is_between = tensor.kind == "temp" and tensor not in turned and tensor.dtype == kernel.out.dtype
+            if is_between and len(readers[tensor]) == 1 and _is_move(writer[tensor]):
+                found[tensor] = found[kernel.out]
     return found
+
+
+def _is_move(kernel: Kernel) -> bool:
+    return kernel.root is None and isinstance(kernel.expr, Load)
 
 
 def turned_dtypes(kernels: list[Kernel]) -> dict[Tensor, str]:

@@ -9,24 +9,25 @@ column makes the sum once more, so that all partitions have it.
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, axes_of, loads, rewrite
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.tensor import Tensor
 
-_LEAST = 16
-"""Elements of a row: of fewer, most partitions would be idle."""
+_LEAST = 16  # elements of a row: of fewer, most partitions would be idle
+_ONES_SHARE = 32  # 1 / this of SBUF at most for the ones: of longer rows, other work takes far longer than to turn them
 
 
-def can_spread(graph: Graph) -> bool:
-    """Whether there may be such sums."""
-    return any(_summed(graph, block) for block in graph.blocks)
+def can_spread(graph: Graph, device: Device) -> bool:
+    """Whether there may be such sums, and the array multiplies float32."""
+    return bool(device.fp32_matmul_passes) and any(_summed(graph, block, device) for block in graph.blocks)
 
 
-def spread_sums(graph: Graph) -> None:
+def spread_sums(graph: Graph, device: Device) -> None:
     """Has the array make all such sums of which only arithmetic on the rows reads what becomes."""
     ones: dict[int, Tensor] = {}
     for block in graph.blocks:
-        row = _summed(graph, block)
+        row = _summed(graph, block, device)
         if row is None or _is_of_extremes(graph, block, row):
             continue
         made = _made_of(graph, block.output)
@@ -47,7 +48,7 @@ def spread_sums(graph: Graph) -> None:
             graph.replace(reader, _reading(reader, by, axis))
 
 
-def _summed(graph: Graph, block: Block) -> Axis | None:
+def _summed(graph: Graph, block: Block, device: Device) -> Axis | None:
     """The axis of the rows that the block adds up; None if it does anything else."""
     tensor, load = block.output, block.expr
     is_sum = block.combine == "add" and not block.init and isinstance(load, Load) and load.tensor.value is None
@@ -55,7 +56,9 @@ def _summed(graph: Graph, block: Block) -> Axis | None:
         return None
     summed = [axis for axis in block.reduction if axis.extent > 1]
     maps = linear_indices(load.indices)
-    if len(summed) != 1 or maps is None or summed[0].extent < _LEAST or not tensor.dtype.startswith("float"):
+    if len(summed) != 1 or maps is None or not tensor.dtype.startswith("float"):
+        return None
+    if not _LEAST <= summed[0].extent <= device.sbuf_bytes_per_partition // (4 * _ONES_SHARE):
         return None
     here = [part for part in maps if summed[0] in part.terms]
     is_whole = len(here) == 1 and here[0].terms == {summed[0]: 1} and not here[0].const
