@@ -21,7 +21,7 @@ from tvm.tirx.compilation_pipeline import PIPELINE_MAP as TIR_PIPELINE_MAP
 
 from tvm_neuron import runtime
 from tvm_neuron.hw import CHIPS
-from tvm_neuron.runtime import report
+from tvm_neuron.runtime import host, report
 
 __all__ = [
     "BuildOptions", "__version__", "build_options", "compare", "compile", "device", "partition_for_neuron", "relay",
@@ -58,7 +58,7 @@ def __getattr__(name: str) -> Any:
 
 def _register() -> None:
     """Make TVM know the target: its tags, its code generator, and its pipeline in `tvm.compile`."""
-    config = {"kind": "llvm", "keys": ["neuron", "cpu"]}
+    config = host.LLVM | {"keys": ["neuron", "cpu"]}
     tvm.target.register_tag("neuron", config, override=True)  # on the device of the options
     for chip in CHIPS:
         tvm.target.register_tag(f"neuron/{chip}", config | {"device": f"neuron/{chip}"}, override=True)

@@ -22,7 +22,7 @@ from tvm_neuron.partition import Partition, check_must_compile, partition
 from tvm_neuron.partition.flow import call_flow, describe_tensors
 from tvm_neuron.partition.naming import output_names
 from tvm_neuron.runtime import MANIFEST_ENTRY, VERSION, make_module
-from tvm_neuron.runtime.host import BASELINE
+from tvm_neuron.runtime.host import BASELINE, LLVM
 
 __all__ = ["BuildOptions", "build", "build_options", "lower", "partition_for_neuron", "placed"]
 
@@ -49,7 +49,7 @@ def build(
 def _host(options: BuildOptions) -> tvm.target.Target:
     """The target of the CPU parts; for LLVM, the architecture's baseline has no name."""
     level = options.host_level
-    return tvm.target.Target({"kind": "llvm"} if level == BASELINE else {"kind": "llvm", "mcpu": level})
+    return tvm.target.Target(LLVM if level == BASELINE else LLVM | {"mcpu": level})
 
 
 @contextmanager

@@ -16,6 +16,10 @@ _V4 = _V3 | frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"
 BASELINE = "baseline"
 """Instructions that every processor of the architecture has."""
 
+LLVM = {"kind": "llvm", "cl-opt": ["-vectorize-slp:bool=false"]}
+"""TVM's target for the CPU. LLVM's vectoriser of straight code (SLP) makes of some kernels what LLVM itself then
+refuses ("Instruction does not dominate all uses"); loops are vectorised all the same, by the schedule or by LLVM."""
+
 _THREADS = ("TVM_NUM_THREADS", "OMP_NUM_THREADS")
 
 LEVELS = {BASELINE: frozenset[str](), "x86-64-v2": _V2, "x86-64-v3": _V3, "x86-64-v4": _V4}

@@ -10,6 +10,7 @@ from tvm import relax
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
 from tvm_neuron.codegen.cpu.schedule import COMPUTES
+from tvm_neuron.runtime.host import LLVM
 
 LEVEL = "x86-64-v3"
 """AVX2 and FMA, of 2013. AVX-512 gains a quarter more."""
@@ -35,7 +36,7 @@ def with_variants(mod: tvm.IRModule) -> tvm.IRModule:
         if isinstance(func, relax.Function):
             result.update_func(var, _Choose(mod, named).visit_expr(func))
     variants = {named[var]: func.with_attr("global_symbol", named[var]) for var, func in kernels.items()}
-    newer = tvm.target.Target({"kind": "llvm", "mtriple": triple, "mcpu": LEVEL})
+    newer = tvm.target.Target(LLVM | {"mtriple": triple, "mcpu": LEVEL})
     compiled = tvm.tirx.build(tvm.IRModule(variants), target=newer)
     return result.with_attr("external_mods", [*(mod.get_attr("external_mods") or ()), compiled])
 
