@@ -14,6 +14,7 @@ from tvm_neuron.isa import (
     DramTile,
     FindIndex8,
     GpsimdMemset,
+    GpsimdTensorTensor,
     Instruction,
     Iota,
     LocalGather,
@@ -115,6 +116,7 @@ EXAMPLES: dict[str, Callable[[int, int], Instruction]] = {
     "local_gather": lambda p, n: LocalGather(sbuf(p, n), sbuf(p, POSSIBLE), integers(p, n), 1),
     "memset": lambda p, n: Memset(sbuf(p, n), 0.0),
     "gpsimd_memset": lambda p, n: GpsimdMemset(sbuf(p, n), 0.0),
+    "gpsimd_tensor_tensor": lambda p, n: GpsimdTensorTensor(sbuf(p, n), sbuf(p, n), sbuf(p, n), "add"),
     "dma_copy": lambda p, n: DmaCopy(sbuf(p, n), dram(p, n), 0),
     "dma_gather": lambda p, n: DmaGather(sbuf(p, n), dram(POSSIBLE, p, n), sbuf(p, n, dtype="int32"), 0),
 }

@@ -25,6 +25,7 @@ from tvm_neuron.isa import (
     DramTile,
     FindIndex8,
     GpsimdMemset,
+    GpsimdTensorTensor,
     Instruction,
     Iota,
     LocalGather,
@@ -152,6 +153,8 @@ ROWS: dict[str, list[tuple[Instruction, int]]] = {
         (Iota(integers(128, n), (0, 1, 1)), 150 + n) for n in (8, 500)]
         + [(GpsimdMemset(sbuf(128, n), 1.0), 150 + n) for n in (8, 500)]
         + [(AffineSelect(sbuf(128, n), sbuf(128, n), 0.0, (0, 1, 1), "is_ge"), 150 + n) for n in (8, 500)],
+    "tensor_tensor on GpSimd, as affine_select with two sources: 150 + 2N": [
+        (GpsimdTensorTensor(*[integers(128, n)] * 3, "add"), 150 + 2 * n) for n in (8, 500)],
     "local_gather: 150 + n * e / C, C = ((28 + 4e) / 4e) / min(4 / bytes, e)": [
         (LocalGather(sbuf(128, 512), sbuf(128, 64), integers(128, 32), 1), 150 + 512 // 8),
         (LocalGather(sbuf(128, 512, dtype=_F), sbuf(128, 64, dtype=_F), integers(128, 32), 1), 150 + 512 // 8),

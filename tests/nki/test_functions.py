@@ -84,6 +84,31 @@ def test_of_bits(name: str, is_number: bool) -> None:
     assert np.array_equal(found, BITS[name](x, np.int32(13) if is_number else y))
 
 
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply"])
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
+@pytest.mark.parametrize("shape", [(70, 40), (1, 40), (70, 1)], ids=["tile", "row", "column"])
+def test_whole_numbers_are_exact(name: str, dtype: str, shape: tuple[int, int]) -> None:
+    """Of all 32 bits, modulo 2^32, where float32 ends at 2^24: GpSimd computes with them as they are."""
+    info, rng = np.iinfo(dtype), np.random.default_rng(5)
+    x, y = (rng.integers(info.min, info.max, each).astype(dtype) for each in ((70, 40), shape))
+    wanted = getattr(np, name)(x.astype(np.int64), y.astype(np.int64)).astype(dtype)
+    assert np.array_equal(of_two(getattr(nl, name), x, y), wanted)
+
+
+def test_whole_numbers_on_vector_go_through_float32() -> None:
+    x = np.full((128, 8), 2**24 + 1, np.int32)
+    for engine, digits in ((nisa.vector_engine, np.float32), (nisa.gpsimd_engine, np.int32)):
+        found = of_two(lambda a, b, on=engine: nisa.tensor_tensor(a, b, np.add, engine=on), x, x)
+        assert np.array_equal(found, (x.astype(digits) + x.astype(digits)).astype(np.int32))
+
+
+def test_whole_numbers_that_are_chosen_or_negated_stay_whole() -> None:
+    x = np.random.default_rng(6).integers(-(2**31), 2**31, (70, 40)).astype(np.int32)
+    assert np.array_equal(of_two(lambda a, _: nl.where(nl.greater(a, 0), a, -7), x, 0), np.where(x > 0, x, -7))
+    small = x % 2**20
+    assert np.array_equal(of_two(lambda a, _: nl.add(-a, a), small, 0), 0 * small)
+
+
 def test_inverted() -> None:
     x = np.random.default_rng(4).integers(-(2**31), 2**31, (70, 40)).astype(np.int32)
     assert np.array_equal(of_two(lambda a, _: nl.invert(a), x, 0), ~x)

@@ -146,6 +146,15 @@ def more_digits_than_float32(x):
     return nl.full((128, 4), 2**24 + 1, nl.int32)
 
 
+def exact_in_psum(x):
+    a, b = (nl.full((128, 64), 3, nl.int32, buffer=memory) for memory in (nl.psum, nl.sbuf))
+    return nisa.tensor_tensor(a, b, np.add)
+
+
+def a_number_of_more_digits(x):
+    return nl.full((128, 4), 3, nl.int32) + (2**24 + 1)
+
+
 MESSAGES: dict[Callable[..., object], str] = {
     too_many_partitions: r"shape \[256, 64\] has 256 partitions; trn1 has 128: use smaller tiles",
     beyond: r"indices 200 to 299 of axis 0 of arg0\[256, 64\], which has 256; cut them with a mask",
@@ -177,6 +186,8 @@ MESSAGES: dict[Callable[..., object], str] = {
     more_than_a_byte: r"300 in sbuf\[128, 4\], int8: it holds whole numbers from -128 to 127",
     half_of_a_whole_number: "1.5 in .* int32: it holds whole numbers from",
     more_digits_than_float32: "16777217 in .*a memset is a float32, which has 16777216: load it",
+    exact_in_psum: r"GpSimd, which .*exact whole numbers need; it has SBUF alone, and psum\[128, 64\] lies in PSUM",
+    a_number_of_more_digits: "16777217 beside .*int32; an engine takes a number as float32, which has 16777216",
     impossible_reshape: r"arg0\[256, 64\] has 16384 elements; shape \[3, 5\] has 15",
 }
 

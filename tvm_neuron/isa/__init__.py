@@ -6,7 +6,7 @@ from tvm_neuron.isa.bits import TensorScalarBits, TensorTensorBits
 from tvm_neuron.isa.cost import Cost
 from tvm_neuron.isa.dma import DmaCopy, DmaGather
 from tvm_neuron.isa.engines import QUEUES
-from tvm_neuron.isa.gpsimd import AffineSelect, GpsimdMemset, Iota, LocalGather
+from tvm_neuron.isa.gpsimd import AffineSelect, GpsimdMemset, GpsimdTensorTensor, Iota, LocalGather
 from tvm_neuron.isa.instruction import Instruction, Wait
 from tvm_neuron.isa.pe import Matmul, MatmulPairs, Transpose
 from tvm_neuron.isa.pool import (
@@ -58,6 +58,7 @@ ISA: tuple[type[Instruction], ...] = (
     AffineSelect,
     LocalGather,
     GpsimdMemset,
+    GpsimdTensorTensor,
     DmaCopy,
     DmaGather,
 )
@@ -84,6 +85,7 @@ __all__ = [
     "DramTile",
     "FindIndex8",
     "GpsimdMemset",
+    "GpsimdTensorTensor",
     "Instruction",
     "Iota",
     "LocalGather",

@@ -40,6 +40,7 @@ ALU: dict[str, Callable[..., Array]] = {
     "fmod": np.fmod,  # of the sign of the dividend, where that of mod is the divisor's
 }
 ALU_NAMES = tuple(ALU)
+WHOLE = ("add", "subtract", "multiply")  # which an engine may have for 32-bit whole numbers as they are
 
 # Operations on whole numbers as they are, named as in the public NKI instruction set.
 BITWISE: dict[str, Callable[[Array, Array], Array]] = {

@@ -1,4 +1,4 @@
-"""The GpSimd engine: fills, what depends on the place of an element, gathers along partitions; it has SBUF alone."""
+"""The GpSimd engine: whole numbers of 32 bits, fills, what depends on places, gathers; it has SBUF alone."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
 from tvm_neuron.isa.dtypes import DTYPES, WORDS, size_bytes
-from tvm_neuron.isa.functions import COMPARISONS, TESTS
+from tvm_neuron.isa.functions import ALU, ALU_NAMES, COMPARISONS, TESTS, WHOLE
 from tvm_neuron.isa.instruction import Array, Instruction
 from tvm_neuron.isa.limits import need_same_shape
 from tvm_neuron.isa.operand import choice, ints, reads, scalar, uint, writes
@@ -63,6 +63,33 @@ class GpsimdMemset(Memset, opcode=0x53, engine="gpsimd", mnemonic="gpsimd_memset
 
     def cost(self, device: Device) -> Cost:
         return Cost(device.gpsimd_start_cycles + self.result.free_elems, device.instruction_latency_cycles)
+
+
+class GpsimdTensorTensor(Instruction, opcode=0x54, engine="gpsimd", mnemonic="gpsimd_tensor_tensor"):
+    """result[P, *N] = left[P, *N] op right[P, *N]; sums and products of int32 and uint32 are exact, modulo 2^32."""
+
+    result: Tile = writes("sbuf")
+    left: Tile = reads("sbuf")
+    right: Tile = reads("sbuf")
+    op: str = choice(ALU_NAMES)
+
+    @property
+    def takes_bits(self) -> bool:
+        """Where all is of 32 bits: those of a sum don't depend on signs (public NKI documentation: exact int32)."""
+        return self.op in WHOLE and all(tile.dtype in WORDS for tile in (self.result, self.left, self.right))
+
+    def check(self, device: Device) -> None:
+        need_same_shape("gpsimd_tensor_tensor", self.result, self.left, self.right)
+
+    def compute(self, *sources: Array) -> Array:
+        left, right = sources
+        if self.takes_bits:
+            return ALU[self.op](left.view(np.uint32), right.view(np.uint32)).view(DTYPES[self.result.dtype])
+        return ALU[self.op](left, right)
+
+    def cost(self, device: Device) -> Cost:
+        # Not published: the start of this engine's other instructions, and two sources from one memory as on Vector.
+        return Cost(device.gpsimd_start_cycles + 2 * self.result.free_elems, device.instruction_latency_cycles)
 
 
 class AffineSelect(Instruction, opcode=0x51, engine="gpsimd", mnemonic="affine_select"):

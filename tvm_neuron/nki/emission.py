@@ -4,8 +4,9 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tvm_neuron.isa import Activation, Instruction, Matmul, MatmulPairs, Memset, TensorCopy
-from tvm_neuron.isa.dtypes import MATMUL_DTYPES
+from tvm_neuron.isa import Activation, Instruction, Matmul, MatmulPairs, Memset, StreamShuffle, TensorCopy
+from tvm_neuron.isa.dtypes import MATMUL_DTYPES, WORDS
+from tvm_neuron.isa.ranges import QUADRANT
 from tvm_neuron.nki.index import Mask
 from tvm_neuron.nki.patterns import boxes, tile_on_chip
 from tvm_neuron.nki.source import place, wrong
@@ -142,7 +143,12 @@ class Emission(Tensors):
         return self.spread(row, target.shape[0])
 
     def spread(self, row: View, partitions: int) -> View:
-        """[partitions, *N] of a row [1, *N]: a product with ones, in PSUM if a bank holds it, else copied to SBUF."""
+        """[partitions, *N] of a row [1, *N]: a product with ones, in PSUM if a bank holds it, else copied to SBUF.
+
+        Whole numbers of 32 bits, which products would round, are copied to each 32 partitions by Vector.
+        """
+        if row.tensor.dtype in WORDS:
+            return self._shuffled(row, partitions)
         dtype = row.tensor.dtype if row.tensor.dtype in ("float32", *MATMUL_DTYPES) else "float32"
         if row.tensor.memory != "sbuf" or dtype != row.tensor.dtype:
             moved = self.tensor(row.shape, dtype, "sbuf")
@@ -161,6 +167,14 @@ class Emission(Tensors):
                 self.emit(
                     Activation, {"result": whole[:, part], "source": product}, scale=1.0, bias=0.0, function="copy"
                 )
+        return whole.reshape(partitions, *row.shape[1:])
+
+    def _shuffled(self, row: View, partitions: int) -> View:
+        whole = self.tensor((partitions, row.elems), row.tensor.dtype, "sbuf", "spread")
+        flat = row.reshape(1, row.elems)
+        for first in range(0, partitions, QUADRANT):
+            part = whole[first : min(first + QUADRANT, partitions)]
+            self.emit(StreamShuffle, {"result": part}, source=flat, order=(0,) * QUADRANT)
         return whole.reshape(partitions, *row.shape[1:])
 
     def product(

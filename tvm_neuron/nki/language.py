@@ -241,7 +241,7 @@ def _rounding(name: str) -> Callable[..., View]:
 
 def negative(x: View, *, dtype: Any = None, mask: Any = None, **_: Any) -> View:
     """-x."""
-    return tile_of(calls.binary("multiply", x, -1.0), mask, dtype)
+    return tile_of(calls.binary("multiply", x, -1), mask, dtype)
 
 
 def mean(x: View, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False, **_: Any) -> View:

@@ -121,7 +121,7 @@ class Tile(View):
         return tile_of(calls.binary("power", self, other))
 
     def __neg__(self) -> View:
-        return tile_of(calls.binary("multiply", self, -1.0))
+        return tile_of(calls.binary("multiply", self, -1))
 
     def __lt__(self, other: Any) -> View:
         return tile_of(calls.binary("less", self, other))

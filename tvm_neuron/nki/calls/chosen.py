@@ -7,6 +7,8 @@ from typing import Any
 from tvm_neuron.isa import (
     Select,
 )
+from tvm_neuron.isa.dtypes import WORDS
+from tvm_neuron.isa.functions import WHOLE
 from tvm_neuron.nki.calls.operands import elementwise, on_chip
 from tvm_neuron.nki.calls.pointwise import activation, memset, tensor_copy, tensor_scalar, tensor_tensor
 from tvm_neuron.nki.dtypes import of_number, promoted
@@ -30,7 +32,7 @@ def binary(name: str, x: Any, y: Any) -> Result:
     if not isinstance(x, View) or not isinstance(y, View):
         data, number, is_reversed = (y, x, True) if isinstance(y, View) else (x, y, False)
         found = tensor_scalar(data, name, number, is_reversed)
-    elif _is_column(y, x) or _is_column(x, y):
+    elif not _are_exact(name, x, y) and (_is_column(y, x) or _is_column(x, y)):
         data, column, is_reversed = (x, y, False) if _is_column(y, x) else (y, x, True)
         found = tensor_scalar(data, name, column, is_reversed)
     else:
@@ -40,6 +42,11 @@ def binary(name: str, x: Any, y: Any) -> Result:
             current().settle()
         found = tensor_tensor(x, y, name)
     return Result(found.shape, dtype, found.memory, found.write)
+
+
+def _are_exact(name: str, x: View, y: View) -> bool:
+    """Whether GpSimd computes with them as they are, which reads two tiles; a scalar operand is a float32."""
+    return ALU.get(name) in WHOLE and {x.tensor.dtype, y.tensor.dtype} <= set(WORDS)
 
 
 def _is_column(small: View, large: View) -> bool:
@@ -61,13 +68,14 @@ def unary(name: str, x: Any) -> Result:
 def select(condition: Any, x: Any, y: Any) -> Result:
     """x where condition is not 0, else y."""
     on_chip("where", condition)
-    held = [each if isinstance(each, View) else _filled(condition, each) for each in (x, y)]
+    other = next((each.tensor.dtype for each in (x, y) if isinstance(each, View)), "float32")
+    held = [each if isinstance(each, View) else _filled(condition, each, of_number(each, other)) for each in (x, y)]
     views = {"predicate": condition, "on_true": held[0], "on_false": held[1]}
     return elementwise(Select, views, promoted(held[0].tensor.dtype, held[1].tensor.dtype))
 
 
-def _filled(like: View, value: Any) -> View:
-    found = current().hold(memset(like.shape, value, "float32"))
+def _filled(like: View, value: Any, dtype: str) -> View:
+    found = current().hold(memset(like.shape, value, dtype))
     current().settle()
     return found
 

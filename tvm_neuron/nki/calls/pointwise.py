@@ -11,6 +11,7 @@ from tvm_neuron.isa import (
     ActivationReduce,
     ActTensorScalar,
     GpsimdMemset,
+    GpsimdTensorTensor,
     Memset,
     Reciprocal,
     ScalarTensorTensor,
@@ -22,7 +23,8 @@ from tvm_neuron.isa import (
     TensorTensorBits,
     TensorTensorScan,
 )
-from tvm_neuron.isa.dtypes import DTYPES
+from tvm_neuron.isa.dtypes import DTYPES, WORDS
+from tvm_neuron.isa.functions import WHOLE
 from tvm_neuron.nki.calls.operands import elementwise, number, on_chip, scalar
 from tvm_neuron.nki.dtypes import dtype_name, promoted
 from tvm_neuron.nki.emission import Result
@@ -34,7 +36,11 @@ from tvm_neuron.nki.view import View
 
 
 def tensor_tensor(data1: Any, data2: Any, op: Any, engine: Any = None) -> Result:
-    """data1 op data2, elementwise; not both in PSUM."""
+    """data1 op data2, elementwise; not both in PSUM.
+
+    If no engine is asked for, GpSimd takes powers, and sums and products of 32-bit whole numbers, exactly; Vector the
+    others, in float32.
+    """
     on_chip("tensor_tensor", data1, data2)
     if data1.tensor.memory == data2.tensor.memory == "psum":
         raise wrong(f"tensor_tensor of {data1} and {data2}, both in PSUM; it reads one port: copy one to SBUF first")
@@ -42,7 +48,28 @@ def tensor_tensor(data1: Any, data2: Any, op: Any, engine: Any = None) -> Result
     views = {"left": data1, "right": data2}
     if getattr(op, "__name__", op) in BITS:
         return elementwise(TensorTensorBits, views, dtype, op=named(op, BITS, "tensor_tensor"))
-    return elementwise(TensorTensor, views, dtype, op=named(op, ALU, "tensor_tensor"))
+    name = named(op, ALU, "tensor_tensor")
+    shape = elementwise(TensorTensor, views, dtype, op=name).shape
+
+    def write(target: View, mask: Mask | None) -> None:
+        are_whole = name in WHOLE and {target.tensor.dtype, data1.tensor.dtype, data2.tensor.dtype} <= set(WORDS)
+        chosen = engine if engine not in (None, "unknown") else "gpsimd" if are_whole or name == "pow" else "vector"
+        if chosen == "gpsimd":
+            _need_sbuf(f"{name} of {data1} and {data2} to {target}", target, data1, data2)
+        build = GpsimdTensorTensor if chosen == "gpsimd" else TensorTensor
+        elementwise(build, views, dtype, op=name).write(target, mask)
+
+    return Result(shape, dtype, "sbuf", write)
+
+
+def _need_sbuf(what: str, *views: View) -> None:
+    """Refuses operands that GpSimd does not reach."""
+    far = next((view for view in views if view.tensor.memory != "sbuf"), None)
+    if far is not None:
+        raise wrong(
+            f"{what} by GpSimd, which powers and exact whole numbers need; it has SBUF alone, and {far} lies in PSUM: "
+            "copy it, or ask for nki.isa.vector_engine, which computes in float32"
+        )
 
 
 def tensor_scalar(
@@ -63,6 +90,8 @@ def tensor_scalar(
     if getattr(op0, "__name__", op0) in BITS:
         first = _bits(data, op0, operand0, bool(reverse0))
         return first if op1 is None else tensor_scalar(current().hold(first), op1, operand1, reverse1, engine=engine)
+    for operand in (operand0, operand1):
+        _check_digits(data, operand)
     are_numbers = not isinstance(operand0, View) and not isinstance(operand1, View)
     is_scalar = engine == "scalar" or (engine in (None, "unknown") and are_numbers)
     return elementwise(
@@ -75,6 +104,16 @@ def tensor_scalar(
         op1="bypass" if op1 is None else named(op1, ALU, "tensor_scalar"),
         reverse=int(bool(reverse0)) | int(bool(reverse1)) << 1,
     )
+
+
+def _check_digits(data: View, operand: Any) -> None:
+    """Refuses a whole number beside whole numbers that float32, in which the engines compute with it, has not."""
+    is_whole = hasattr(operand, "__index__") and data.tensor.dtype in WORDS
+    if is_whole and int(np.float32(int(operand))) != int(operand):
+        raise wrong(
+            f"{int(operand)} beside {data}, {data.tensor.dtype}; an engine takes a number as float32, which has "
+            f"{int(np.float32(int(operand)))}: give a tile of it (nl.shared_constant) to tensor_tensor, which is exact"
+        )
 
 
 def _bits(data: View, op: Any, operand: Any, is_reversed: bool) -> Result:
