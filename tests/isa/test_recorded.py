@@ -1,5 +1,7 @@
 """A contraction that is made again from its record gives what it would give anew, and none is kept that may not."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -49,6 +51,21 @@ def test_other_values_in_the_same_place(made: list[int], columns: int) -> None:
         found = contract(*arrays, (0,))
         assert found.tobytes() == wanted.tobytes()
         assert made == ([1] if seed == 0 else [])
+
+
+def test_rooms_that_grow_while_it_is_made(made: list[int]) -> None:
+    """The second operand needs more of a room than the first had: what was recorded of that one is of freed memory."""
+
+    def contracted() -> tuple[np.ndarray, int]:
+        made.clear()
+        return contract(*arrays, (0,)), len(made)
+
+    arrays = tuple(array[..., ::2] for array in operands())
+    wanted = fill(arrays, 0)
+    with ThreadPoolExecutor(1) as thread:  # one without rooms
+        found = [thread.submit(contracted).result() for _ in range(3)]
+    assert [times for _, times in found] == [1, 1, 0]
+    assert all(result.tobytes() == wanted.tobytes() for result, _ in found)
 
 
 def test_every_result_has_memory_of_its_own(made: list[int]) -> None:
