@@ -66,8 +66,10 @@ def searched(x, chosen, low):
     )
     nisa.local_gather(tiles["gathered"], data, index, num_elem_per_idx=1)
     nisa.nc_stream_shuffle(tiles["mixed"], data, [31 - i for i in range(32)])
+    is_positive = nl.ndarray((rows, columns), nl.uint8)
+    nisa.tensor_scalar(is_positive, tiles["triangle"], nl.greater, 0.0)
     nisa.tensor_copy(tiles["some"], data)
-    nisa.tensor_copy_predicated(tiles["some"], loaded(low), tiles["triangle"])
+    nisa.tensor_copy_predicated(tiles["some"], loaded(low), is_positive)
     for kind, tile in tiles.items():
         nisa.dma_copy(dst=outs[kind], src=tile)
     told = nl.ndarray((rows, 8), nl.float32)

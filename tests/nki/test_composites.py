@@ -116,7 +116,9 @@ def test_more_cores_than_a_chip_has(grid: int | tuple[int, ...]) -> None:
 def halves(x):
     """Blocks of 128 rows, in turn by each instance."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-    first = nl.program_id(0) * nl.num_programs(1) + nl.program_id(1)
+    first = 0
+    for axis in range(nl.program_ndim()):
+        first = first * nl.num_programs(axis) + nl.program_id(axis)
     for at in range(first, 8, nl.num_programs()):
         part = nl.ds(at * 128, 128)
         nl.store(out[part], nl.load(x[part]) * 2.0)

@@ -124,10 +124,10 @@ def test_reversed_operands() -> None:
     np.testing.assert_allclose(of_two(function, x, y), y - 2 * (1.5 - x) * y, rtol=TOLERANCE, atol=TOLERANCE)
 
 
-def test_bits_and_arithmetic_in_one_call() -> None:
+def test_two_operations_on_bits_in_one_call() -> None:
     x = np.arange(128, dtype=np.int32)[:, None]
-    found = of_two(lambda a, _: nisa.tensor_scalar(a, np.left_shift, 3, op1=np.add, operand1=5), x, 0)
-    assert np.array_equal(found, x * 8 + 5)
+    found = of_two(lambda a, _: nisa.tensor_scalar(a, np.left_shift, 3, op1=np.bitwise_or, operand1=5), x, 0)
+    assert np.array_equal(found, x * 8 | 5)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import numpy as np
 from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
-from tvm_neuron.isa.dtypes import WORDS
+from tvm_neuron.isa.dtypes import DTYPES, WORDS
 from tvm_neuron.isa.instruction import Array, Instruction
 from tvm_neuron.isa.limits import elementwise_cycles, is_strided, need_same_shape, vector_cost
 from tvm_neuron.isa.operand import reads, scalar, writes
@@ -13,6 +13,7 @@ from tvm_neuron.isa.tile import Tile
 
 _VALUES = 8
 _MOST = 16384
+_PLACES = (*WORDS, "uint16")
 
 
 def _check_eight(mnemonic: str, source: Tile, **eight: Tile) -> None:
@@ -21,6 +22,11 @@ def _check_eight(mnemonic: str, source: Tile, **eight: Tile) -> None:
             raise ProgramError(f"{mnemonic}: {name} is {list(tile.shape)}; it must be [{source.partitions}, {_VALUES}]")
     if source.free_elems > _MOST:
         raise ProgramError(f"{mnemonic}: {source.free_elems} elements of each partition; at most {_MOST} are searched")
+
+
+def _check_places(mnemonic: str, indices: Tile) -> None:
+    if indices.dtype not in _PLACES:
+        raise ProgramError(f"{mnemonic}: indices become {indices.dtype}; they must be {', '.join(_PLACES)}")
 
 
 def _flat(source: Array, tile: Tile) -> Array:
@@ -51,7 +57,7 @@ class Max8(Instruction, opcode=0x60, engine="pool", mnemonic="max8"):
 
 
 class FindIndex8(Instruction, opcode=0x61, engine="pool", mnemonic="find_index8"):
-    """result[P, 8] = where each of values[P, 8] is first in source[P, *N], counted over the free axes; else -1."""
+    """result[P, 8] = where each of values[P, 8] is first in source[P, *N], over the free axes; else all ones."""
 
     result: Tile = writes()
     source: Tile = reads()
@@ -59,13 +65,12 @@ class FindIndex8(Instruction, opcode=0x61, engine="pool", mnemonic="find_index8"
 
     def check(self, device: Device) -> None:
         _check_eight("find_index8", self.source, result=self.result, values=self.values)
-        if self.result.dtype not in WORDS:
-            raise ProgramError(f"find_index8: indices become {self.result.dtype}; they must be int32 or uint32")
+        _check_places("find_index8", self.result)
 
     def compute(self, *sources: Array) -> Array:
         source, values = _flat(sources[0], self.source), sources[1]
         is_there = source[..., None, :] == values[..., :, None]
-        return np.where(is_there.any(-1), is_there.argmax(-1), -1).astype(np.int32)
+        return np.where(is_there.any(-1), is_there.argmax(-1), -1).astype(DTYPES[self.result.dtype])
 
     def cost(self, device: Device) -> Cost:
         return _searched(device, self.source)
@@ -74,7 +79,7 @@ class FindIndex8(Instruction, opcode=0x61, engine="pool", mnemonic="find_index8"
 class MatchReplace8(Instruction, opcode=0x62, engine="pool", mnemonic="match_replace8"):
     """result[P, *N] = source[P, *N] with each of values[P, 8] replaced where it is first; indices[P, 8] = these places.
 
-    Equal values take one place after the other, the last of them first; a place is -1 where none is left.
+    Equal values take one place after the other, the last of them first; a place is all ones where none is left.
     """
 
     result: Tile = writes()
@@ -86,8 +91,7 @@ class MatchReplace8(Instruction, opcode=0x62, engine="pool", mnemonic="match_rep
     def check(self, device: Device) -> None:
         need_same_shape("match_replace8", self.result, self.source)
         _check_eight("match_replace8", self.source, indices=self.indices, values=self.values)
-        if self.indices.dtype not in WORDS:
-            raise ProgramError(f"match_replace8: indices become {self.indices.dtype}; they must be int32")
+        _check_places("match_replace8", self.indices)
 
     def compute(self, *sources: Array) -> Array:
         return self.compute_for("result", *sources)
@@ -105,7 +109,7 @@ class MatchReplace8(Instruction, opcode=0x62, engine="pool", mnemonic="match_rep
             here = np.arange(flat.shape[-1]) == places[..., slot, None]
             free &= ~here
         if operand == "indices":
-            return places
+            return places.astype(DTYPES[self.indices.dtype])
         shape = (*lead, *self.result.shape[1:])
         return np.where(free.reshape(shape), flat.reshape(shape), replacement)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from tvm_neuron.isa import Activation, Instruction, Matmul, MatmulPairs, Memset, StreamShuffle, TensorCopy
@@ -147,13 +148,13 @@ class Emission(Tensors):
 
         Whole numbers of 32 bits, which products would round, are copied to each 32 partitions by Vector.
         """
-        if row.tensor.dtype in WORDS:
-            return self._shuffled(row, partitions)
-        dtype = row.tensor.dtype if row.tensor.dtype in ("float32", *MATMUL_DTYPES) else "float32"
-        if row.tensor.memory != "sbuf" or dtype != row.tensor.dtype:
+        dtype = row.tensor.dtype if row.tensor.dtype in ("float32", *MATMUL_DTYPES, *WORDS) else "float32"
+        if row.tensor.memory != "sbuf" or dtype != row.tensor.dtype or not _is_line(row):
             moved = self.tensor(row.shape, dtype, "sbuf")
             self.emit(TensorCopy, {"result": moved, "source": row})
             row = moved
+        if dtype in WORDS:
+            return self._shuffled(row, partitions)
         ones = self.filled((1, partitions), dtype, 1.0)
         flat = row.reshape(1, row.elems)
         most, elems = self.device.psum_bank_bytes // 4, row.elems
@@ -250,6 +251,12 @@ class Emission(Tensors):
     def records(self) -> list[Record]:
         """All instructions in order."""
         return [record for group in self.groups for record in group]
+
+
+def _is_line(view: View) -> bool:
+    """Whether one step leads from each element to the next, over all axes."""
+    long = [(step, count) for step, count in view.axes if count > 1]
+    return all(outer == (0, 0, step[2] * count) for (outer, _), (step, count) in pairwise(long))
 
 
 def _by_block(views: list[View]) -> Iterator[list[View]]:

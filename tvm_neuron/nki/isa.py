@@ -10,7 +10,7 @@ from enum import IntEnum
 from math import prod
 from typing import Any
 
-from tvm_neuron.nki import calls, later
+from tvm_neuron.nki import calls, later, rules
 from tvm_neuron.nki.emission import Result
 from tvm_neuron.nki.operators import ALU, named
 from tvm_neuron.nki.source import wrong
@@ -91,18 +91,20 @@ def _words(name: str, make: Callable[..., Result], words: dict[str, Any]) -> dic
 
 
 def _result(
-    name: str, make: Callable[..., Result], operands: Sequence[Any], words: dict[str, Any], before: str = ""
+    name: str, make: Callable[..., Result], operands: Sequence[Any], words: dict[str, Any], dst: View | None = None
 ) -> Result:
-    """What the call gives.
+    """What the call gives, which is to be written to `dst` if that is known.
 
     Raises:
-        KernelError: an operand is missing, superfluous, or unknown.
+        KernelError: an operand is missing, superfluous, unknown, or not what the call takes.
     """
     known = _words(name, make, words)
     try:
-        inspect.signature(make).bind(*operands, **known)
+        bound = inspect.signature(make).bind(*operands, **known)
     except TypeError as error:
+        before = "" if dst is None else "dst, "
         raise wrong(f"{name}: {error}; it takes {before}{', '.join(_operands(make))}") from error
+    rules.check(name, {"dst": dst, **bound.arguments})
     return make(*operands, **known)
 
 
@@ -122,7 +124,7 @@ def writing(name: str, make: Callable[..., Result]) -> Callable[..., None]:
     def call(dst: View, *operands: Any, **words: Any) -> None:
         words.pop("dtype", None)  # samples give the one that `dst` has
         accumulate = words.pop("accumulate", None)
-        result = _result(name, make, operands, words, "dst, ")
+        result = _result(name, make, operands, words, dst)
         if result.add is not None and accumulate is not False:
             result = Result(result.shape, result.dtype, result.memory, result.add)
         current().do(result, dst)
@@ -133,6 +135,7 @@ def writing(name: str, make: Callable[..., Result]) -> Callable[..., None]:
 
 def _memset_into(dst: View, value: Any, engine: Any = None, **_: Any) -> None:
     """One number everywhere."""
+    rules.check("memset", {"dst": dst, "engine": engine})
     current().do(calls.memset(dst.shape, value, dst.tensor.dtype, engine), dst)
 
 
@@ -150,12 +153,15 @@ def _copy_predicated(
     src: Any, dst: View, predicate: Any, mask: Any = None, reverse_pred: bool = False, **_: Any
 ) -> None:
     """Writes src where the predicate says so, and leaves the others."""
+    rules.check("tensor_copy_predicated", {"src": src, "dst": dst, "predicate": predicate})
     current().do(calls.copy_predicated(src, dst, predicate, reverse_pred), dst, mask)
 
 
 def _select_reduce(dst: View, predicate: Any, on_true: Any, on_false: Any, **words: Any) -> None:
     """A choice of each element, and the largest of what is chosen."""
     mask, words = words.pop("mask", None), _words("select_reduce", calls.select_reduce, words)
+    given = {"dst": dst, "predicate": predicate, "on_true": on_true, "on_false": on_false}
+    rules.check("select_reduce", given | words)
     current().do(calls.select_reduce(dst, predicate, on_true, on_false, **words), dst, mask)
 
 

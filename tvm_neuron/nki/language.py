@@ -252,9 +252,20 @@ def mean(x: View, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: b
 
 
 def program_id(axis: int) -> int:
-    """Which instance of the grid this is."""
+    """Which instance of the grid this is; a launch without a grid has one instance.
+
+    Raises:
+        KernelError: the grid has no such axis.
+    """
     here = current()
-    return here.program[axis] if axis < len(here.grid) else 0
+    _check_axis("program_id", axis)
+    return here.program[axis] if here.grid else 0
+
+
+def _check_axis(what: str, axis: int) -> None:
+    grid = current().grid
+    if axis not in range(len(grid) or 1):
+        raise wrong(f"{what}({axis}) of a launch on the grid {list(grid)}, which has {len(grid)} axes, from 0 on")
 
 
 def num_programs(axes: Any = None) -> Any:
@@ -263,7 +274,8 @@ def num_programs(axes: Any = None) -> Any:
     if axes is None:
         return math.prod(grid)
     if isinstance(axes, int):
-        return grid[axes] if axes < len(grid) else 1
+        _check_axis("num_programs", axes)
+        return grid[axes] if grid else 1
     return tuple(num_programs(axis) for axis in axes)
 
 

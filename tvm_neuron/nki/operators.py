@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tvm_neuron.isa.functions import REDUCE_NAMES
+from tvm_neuron.isa.functions import COMPARISONS, REDUCE_NAMES
 from tvm_neuron.nki.source import wrong
 
 # By the name of the function that is passed as `op=`.
@@ -25,6 +25,7 @@ ACTIVATION = {
     "gelu_apprx_tanh": "gelu_tanh", "silu": "silu", "softplus": "softplus", "mish": "mish",
     "gelu_apprx_sigmoid": "gelu_sigmoid", "silu_dx": "silu_dx", "gelu_apprx_sigmoid_dx": "gelu_sigmoid_dx",
 }  # fmt: skip
+TESTS = {name: op for name, op in ALU.items() if op in COMPARISONS}
 REDUCTIONS = {name: op for name, op in ALU.items() if op in REDUCE_NAMES}
 
 

@@ -20,6 +20,12 @@ def on_chip(what: str, *views: Any) -> None:
             raise wrong(f"{what} of {view}, which lies in device memory; engines read SBUF and PSUM: load it first")
 
 
+def one_in_sbuf(what: str, left: View, right: View) -> None:
+    """Refuses two operands in PSUM."""
+    if left.tensor.memory == right.tensor.memory == "psum":
+        raise wrong(f"{what} of {left} and {right}, both in PSUM; it reads one port: copy one to SBUF first")
+
+
 def common_shape(views: Sequence[View]) -> tuple[int, ...]:
     """The shape that the views broadcast to; that with the most axes where all have as many elements a partition."""
     rank = max(view.ndim for view in views)
@@ -47,6 +53,8 @@ def number(what: str, value: Any) -> float:
         KernelError: it is something else.
     """
     try:
+        if isinstance(value, str):
+            raise TypeError
         return float(value)
     except (TypeError, ValueError):
         raise wrong(f"{what} is {type(value).__name__} {str(value)[:40]!r}; it is a number or a tile") from None

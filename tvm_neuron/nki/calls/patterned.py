@@ -6,11 +6,12 @@ from math import prod
 from typing import Any
 
 from tvm_neuron.isa import AffineSelect, Iota
-from tvm_neuron.nki.calls.operands import on_chip
+from tvm_neuron.isa.tile import MAX_FREE_DIMS
+from tvm_neuron.nki.calls.operands import number, on_chip
 from tvm_neuron.nki.calls.pointwise import in_sbuf, memset, tensor_copy
 from tvm_neuron.nki.emission import Result
 from tvm_neuron.nki.index import Index, Mask, as_index
-from tvm_neuron.nki.operators import ALU, named
+from tvm_neuron.nki.operators import TESTS, named
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.trace import current
 from tvm_neuron.nki.view import View
@@ -50,11 +51,13 @@ def affine_select_into(
     """on_true_tile where the affine value, as of `iota`, compares to 0, else a number."""
     on_chip("affine_select", on_true_tile)
     test = _index(dst, pattern, offset, channel_multiplier)
-    return _selected([(test, named(cmp_op, ALU, "affine_select"))], on_true_tile, on_false_value)
+    return _selected([(test, named(cmp_op, TESTS, "affine_select"))], on_true_tile, on_false_value)
 
 
 def _index(dst: View, pattern: Sequence[Sequence[int]], offset: int, channel_multiplier: int) -> Index:
     axes = tuple((int(step), int(count)) for step, count in pattern)
+    if len(axes) > MAX_FREE_DIMS:
+        raise wrong(f"a pattern of {[list(axis) for axis in axes]}; it has at most {MAX_FREE_DIMS} axes")
     if prod(count for _, count in axes) != prod(dst.shape[1:]):
         raise wrong(f"a pattern of {[list(axis) for axis in axes]} for {dst}; its counts are those of the free axes")
     return Index(int(offset), ((int(channel_multiplier), dst.shape[0]), *axes))
@@ -71,11 +74,11 @@ def _selected(tests: Sequence[tuple[Index, str]], data: View, other: Any) -> Res
     source = in_sbuf(data)  # which GpSimd reads alone
 
     def write(target: View, mask: Mask | None) -> None:
-        for number, (index, test) in enumerate(tests):
+        for at, (index, test) in enumerate(tests):
             shape = index.shape if len(index.shape) > data.ndim else data.shape
             result = target.fitted(shape)
-            views = {"result": result, "source": result if number else source.fitted(shape)}
-            _emit(AffineSelect, index, views, mask, other=float(other), test=test)
+            views = {"result": result, "source": result if at else source.fitted(shape)}
+            _emit(AffineSelect, index, views, mask, other=number("on_false_value of affine_select", other), test=test)
 
     return Result(data.shape, data.tensor.dtype, "sbuf", write)
 

@@ -25,11 +25,12 @@ from tvm_neuron.isa import (
 )
 from tvm_neuron.isa.dtypes import DTYPES, WORDS
 from tvm_neuron.isa.functions import WHOLE
-from tvm_neuron.nki.calls.operands import elementwise, number, on_chip, scalar
+from tvm_neuron.nki.calls.operands import elementwise, number, on_chip, one_in_sbuf, scalar
 from tvm_neuron.nki.dtypes import dtype_name, promoted
 from tvm_neuron.nki.emission import Result
 from tvm_neuron.nki.index import Mask
 from tvm_neuron.nki.operators import ACTIVATION, ALU, BITS, REDUCTIONS, named
+from tvm_neuron.nki.rules import need_sbuf
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.trace import current
 from tvm_neuron.nki.view import View
@@ -42,8 +43,7 @@ def tensor_tensor(data1: Any, data2: Any, op: Any, engine: Any = None) -> Result
     others, in float32.
     """
     on_chip("tensor_tensor", data1, data2)
-    if data1.tensor.memory == data2.tensor.memory == "psum":
-        raise wrong(f"tensor_tensor of {data1} and {data2}, both in PSUM; it reads one port: copy one to SBUF first")
+    one_in_sbuf("tensor_tensor", data1, data2)
     dtype = promoted(data1.tensor.dtype, data2.tensor.dtype)
     views = {"left": data1, "right": data2}
     if getattr(op, "__name__", op) in BITS:
@@ -55,21 +55,11 @@ def tensor_tensor(data1: Any, data2: Any, op: Any, engine: Any = None) -> Result
         are_whole = name in WHOLE and {target.tensor.dtype, data1.tensor.dtype, data2.tensor.dtype} <= set(WORDS)
         chosen = engine if engine not in (None, "unknown") else "gpsimd" if are_whole or name == "pow" else "vector"
         if chosen == "gpsimd":
-            _need_sbuf(f"{name} of {data1} and {data2} to {target}", target, data1, data2)
+            need_sbuf(f"{name} of {data1} and {data2} to {target}", target, data1, data2)
         build = GpsimdTensorTensor if chosen == "gpsimd" else TensorTensor
         elementwise(build, views, dtype, op=name).write(target, mask)
 
     return Result(shape, dtype, "sbuf", write)
-
-
-def _need_sbuf(what: str, *views: View) -> None:
-    """Refuses operands that GpSimd does not reach."""
-    far = next((view for view in views if view.tensor.memory != "sbuf"), None)
-    if far is not None:
-        raise wrong(
-            f"{what} by GpSimd, which powers and exact whole numbers need; it has SBUF alone, and {far} lies in PSUM: "
-            "copy it, or ask for nki.isa.vector_engine, which computes in float32"
-        )
 
 
 def tensor_scalar(
@@ -87,7 +77,12 @@ def tensor_scalar(
     On bits op0 alone is an instruction, with a number.
     """
     on_chip("tensor_scalar", data)
-    if getattr(op0, "__name__", op0) in BITS:
+    on_bits = [getattr(op, "__name__", op) in BITS for op in (op0, op1) if op is not None]
+    if len(set(on_bits)) > 1:
+        raise wrong(
+            f"tensor_scalar of {data} with an operator on bits and one on numbers; both are of one kind: make two calls"
+        )
+    if on_bits[0]:
         first = _bits(data, op0, operand0, bool(reverse0))
         return first if op1 is None else tensor_scalar(current().hold(first), op1, operand1, reverse1, engine=engine)
     for operand in (operand0, operand1):
@@ -134,6 +129,7 @@ def scalar_tensor_tensor(
     With reversed operands these are two instructions.
     """
     on_chip("scalar_tensor_tensor", data, operand1)
+    one_in_sbuf("scalar_tensor_tensor", data, operand1)
     if reverse0 or reverse1:
         first = current().hold(tensor_scalar(data, op0, operand0, reverse0))
         return tensor_tensor(operand1, first, op1) if reverse1 else tensor_tensor(first, operand1, op1)
@@ -156,8 +152,6 @@ def activation(
     In Beta 1, a bias for each element, as TVM's target `trn` prints it, is added by Vector before.
     """
     on_chip("activation", data)
-    if isinstance(bias, View) and "float" not in bias.tensor.dtype:
-        raise wrong(f"activation with bias {bias}, {bias.tensor.dtype}; it takes floats: cast it (tensor_copy)")
     if isinstance(bias, View) and prod(bias.shape[1:]) != 1:
         if not current().dialect.returns or bias.shape != data.shape:
             raise wrong(

@@ -30,6 +30,11 @@ def tensor_reduce(op: Any, data: Any, axis: Any, negate: bool = False, keepdims:
     if 0 in axes and data.axes[0][0][1]:
         raise wrong(f"tensor_reduce of {data} over axis 0, the partitions; it reduces free axes: transpose it first")
     kept = [at for at in range(data.ndim) if at not in axes]
+    if current().dialect.reduces_last and axes and max(kept) > min(axes):
+        raise wrong(
+            f"tensor_reduce of {data} over axes {sorted(axes)}; they are the last ones: give another order to the tile "
+            "(.ap), or reduce in two steps"
+        )
     shape = tuple(data.shape[at] if at in kept else 1 for at in range(data.ndim) if keepdims or at in kept)
     name = named(op, REDUCTIONS, "a reduction")
 

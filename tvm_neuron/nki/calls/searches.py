@@ -15,10 +15,10 @@ from tvm_neuron.isa import (
     SelectReduce,
     StreamShuffle,
 )
-from tvm_neuron.nki.calls.operands import elementwise, on_chip, scalar
+from tvm_neuron.nki.calls.operands import elementwise, number, on_chip, scalar
 from tvm_neuron.nki.emission import Result
 from tvm_neuron.nki.index import Mask
-from tvm_neuron.nki.operators import ALU, named
+from tvm_neuron.nki.operators import ALU, TESTS, named
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.trace import current
 from tvm_neuron.nki.view import View
@@ -49,7 +49,7 @@ def match_replace8(data: Any, vals: Any, imm: Any, dst_idx: Any = None) -> Resul
     on_chip("nc_match_replace8", data, vals)
     trace = current()
     places = trace.tensor((data.shape[0], _EIGHT), "int32", "sbuf") if dst_idx is None else dst_idx
-    build = partial(MatchReplace8, replacement=float(imm))
+    build = partial(MatchReplace8, replacement=number("imm of nc_match_replace8", imm))
     return _row(data.shape, data.tensor.dtype, build, data, vals, also=[places])
 
 
@@ -123,7 +123,7 @@ def range_select(
     _need_max("range_select", reduce_op, reduce_cmd)
     total = reduce_res if reduce_res is not None else current().tensor((on_true_tile.shape[0], 1), "float32", "sbuf")
     fixed = {"bound0": scalar(bound0), "bound1": scalar(bound1), "start": scalar(range_start)}
-    tests = {"test0": named(comp_op0, ALU, "range_select"), "test1": named(comp_op1, ALU, "range_select")}
+    tests = {"test0": named(comp_op0, TESTS, "range_select"), "test1": named(comp_op1, TESTS, "range_select")}
     return elementwise(
         RangeSelect, {"source": on_true_tile}, on_true_tile.tensor.dtype,
         total=total, other=float(on_false_value), **fixed, **tests,
