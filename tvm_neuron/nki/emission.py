@@ -8,6 +8,7 @@ from typing import Any
 from tvm_neuron.isa import Activation, Instruction, Matmul, MatmulPairs, Memset, StreamShuffle, TensorCopy
 from tvm_neuron.isa.dtypes import MATMUL_DTYPES, WORDS
 from tvm_neuron.isa.ranges import QUADRANT
+from tvm_neuron.nki.contents import OTHER, SUMS, ZEROS, contents_of, is_added
 from tvm_neuron.nki.index import Mask
 from tvm_neuron.nki.patterns import boxes, tile_on_chip
 from tvm_neuron.nki.source import place, wrong
@@ -106,6 +107,9 @@ class Emission(Tensors):
                 operands = fixed | dict(zip(names, tiles, strict=True)) | scalars
                 self.groups[-1].append(Record(build(**operands), places, self._at))
             self.written.add((part[0].tensor.number, part[0].start[0]))
+            if part[0].tensor.memory == "psum":
+                is_zero = build is Memset and fixed["value"] == 0
+                contents_of(part[0]).put(part[0], ZEROS if is_zero else OTHER)
 
     def _check_written(self, view: View) -> None:
         tensor = view.tensor
@@ -128,11 +132,12 @@ class Emission(Tensors):
         self._at = at
 
     def _clear(self, tensor: Tensor, block: int) -> None:
-        """Writes the zeros that a tile in PSUM was made with, unless products were added to it meanwhile."""
+        """Writes the zeros that a tile in PSUM was made with, where products were not added to it meanwhile."""
         tensor.is_zero.discard(block)
-        if not any(start[0] == block for start, _ in tensor.begun):
-            axes: list[Axis] = [((0, 1, 0), tensor.partitions), ((0, 0, 1), tensor.elems)]
-            self.emit(Memset, {"result": self.views(tensor, (block, 0, 0), axes)}, value=0.0)
+        axes: list[Axis] = [((0, 1, 0), tensor.partitions), ((0, 0, 1), tensor.elems)]
+        whole = self.views(tensor, (block, 0, 0), axes)
+        for low, high in contents_of(whole).empty_columns():
+            self.emit(Memset, {"result": whole[:, low:high]}, value=0.0)
 
     def _on_every_partition(self, view: View, target: View) -> View:
         """A row that meets many partitions is first brought to all of them."""
@@ -197,9 +202,8 @@ class Emission(Tensors):
         )
         ends = {"stationary": stationary, "moving": moving, "psum": psum}
         places = {name: (view.tensor.number, view.start[0]) for name, view in ends.items()}
-        begun, key = psum.tensor.begun, (psum.start, psum.axes)
-        made = build(left, right, out, () if is_first or key not in begun else None)
-        begun.add(key)
+        made = build(left, right, out, () if is_first or not is_added(psum) else None)
+        contents_of(psum).put(psum, SUMS)
         self.groups[-1].append(Record(made, places, self._at))
         self.written.add(places["psum"])
 
@@ -213,6 +217,9 @@ class Emission(Tensors):
         places = {name: (view.tensor.number, view.start[0]) for name, view in ends}
         self.groups[-1].append(Record(made, places, self._at))
         self.written |= {(target.tensor.number, target.start[0]) for target in targets}
+        for target in targets:
+            if target.tensor.memory == "psum":
+                contents_of(target).put(target, OTHER)
 
     def start(self, view: View) -> None:
         """Begins what is written without a call of the kernel's for it: to bring `view` somewhere else."""

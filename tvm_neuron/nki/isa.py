@@ -11,6 +11,7 @@ from math import prod
 from typing import Any
 
 from tvm_neuron.nki import calls, later, rules
+from tvm_neuron.nki.contents import is_added
 from tvm_neuron.nki.emission import Result
 from tvm_neuron.nki.operators import ALU, named
 from tvm_neuron.nki.source import wrong
@@ -126,6 +127,9 @@ def writing(name: str, make: Callable[..., Result]) -> Callable[..., None]:
         accumulate = words.pop("accumulate", None)
         result = _result(name, make, operands, words, dst)
         if result.add is not None and accumulate is not False:
+            if accumulate and isinstance(dst, View) and dst.tensor.memory == "psum":
+                current().settle()
+                is_added(dst, must=True)
             result = Result(result.shape, result.dtype, result.memory, result.add)
         current().do(result, dst)
 

@@ -32,7 +32,7 @@ class Tensor:
     kind: str = "scratch"  # as of a DramTensor
     made: str = ""  # where in the kernel
     is_zero: set[int] = field(default_factory=set)  # blocks of PSUM that are to hold zeros, but do not yet
-    begun: set[Any] = field(default_factory=set)  # places in PSUM onto which products are added
+    contents: dict[int, Any] = field(default_factory=dict)  # of blocks in PSUM, see `Contents`
     addresses: list[tuple[int, int]] = field(default_factory=list)  # (partition, byte) of blocks that the kernel places
 
 
