@@ -303,3 +303,37 @@ def kept_apart(x):
     for at in nl.affine_range(x.shape[0]):
         nl.store(out[at], value=nl.exp(nl.multiply(nl.exp(powers[at]), powers[at])))
     return out
+
+
+@nki.jit
+def masked_search(x, columns):
+    """The largest eight of the first columns of each row, and where they are."""
+    rows = x.shape[0]
+    values = nl.ndarray((rows, 8), dtype=x.dtype, buffer=nl.shared_hbm)
+    places = nl.ndarray((rows, 8), dtype=nl.int32, buffer=nl.shared_hbm)
+    i, j, eight = nl.arange(128)[:, None], nl.arange(x.shape[1])[None, :], nl.arange(8)[None, :]
+    for block in nl.affine_range((rows + 127) // 128):
+        is_row = block * 128 + i < rows
+        tile = nl.load(x[block * 128 + i, j], mask=is_row)
+        top = nisa.max8(tile, mask=is_row & (j < columns))
+        nl.store(
+            places[block * 128 + i, eight], nisa.nc_find_index8(tile, top, mask=is_row & (j < columns)), mask=is_row
+        )
+        nl.store(values[block * 128 + i, eight], top, mask=is_row)
+    return values, places
+
+
+@nki.jit
+def masked_statistics(x):
+    """Mean and variance of each row, from statistics of its halves."""
+    rows, half = x.shape[0], x.shape[1] // 2
+    out = nl.ndarray((rows, 2), dtype=x.dtype, buffer=nl.shared_hbm)
+    i, j, two = nl.arange(128)[:, None], nl.arange(x.shape[1])[None, :], nl.arange(2)[None, :]
+    for block in nl.affine_range((rows + 127) // 128):
+        is_row = block * 128 + i < rows
+        tile = nl.load(x[block * 128 + i, j], mask=is_row)
+        parts = nl.ndarray((nl.par_dim(128), 2, 6), dtype=nl.float32)
+        for part in nl.static_range(2):
+            parts[:, part, :] = nisa.bn_stats(tile[:, nl.ds(part * half, half)], mask=is_row)
+        nl.store(out[block * 128 + i, two], nisa.bn_aggr(parts, mask=is_row), mask=is_row)
+    return out

@@ -155,6 +155,12 @@ def a_number_of_more_digits(x):
     return nl.full((128, 4), 3, nl.int32) + (2**24 + 1)
 
 
+def masked_replacement(x):
+    mask = (nl.arange(128)[:, None] < 100) & (nl.arange(64)[None, :] < 30)
+    tile = nl.load(x[0:128])
+    return nl.copy(nisa.nc_match_replace8(tile, nisa.max8(tile), imm=0.0, mask=mask))
+
+
 MESSAGES: dict[Callable[..., object], str] = {
     too_many_partitions: r"shape \[256, 64\] has 256 partitions; trn1 has 128: use smaller tiles",
     beyond: r"indices 200 to 299 of axis 0 of arg0\[256, 64\], which has 256; cut them with a mask",
@@ -188,6 +194,7 @@ MESSAGES: dict[Callable[..., object], str] = {
     more_digits_than_float32: "16777217 in .*a memset is a float32, which has 16777216: load it",
     exact_in_psum: r"add of psum\[128, 64\] .* by GpSimd, which has SBUF alone, where psum\[128, 64\] does not lie",
     a_number_of_more_digits: "16777217 beside .*int32; an engine takes a number as float32, which has 16777216",
+    masked_replacement: r"a mask that leaves out elements of sbuf\[128, 64\] for sbuf\[128, 64\]; slice the operands",
     impossible_reshape: r"arg0\[256, 64\] has 16384 elements; shape \[3, 5\] has 15",
 }
 

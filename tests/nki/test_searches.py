@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.nki import beta2
+from tests.nki import beta1, beta2
 from tvm_neuron.errors import ProgramError
 
 RANDOM = np.random.default_rng(11)
@@ -30,6 +30,22 @@ def test_what_looks_along_a_tile(mode: str) -> None:
     np.testing.assert_array_equal(mixed, x[::-1])
     np.testing.assert_array_equal(some, np.where(wanted > 0, low, x))
     assert traced.time().busy_ps["gpsimd"] > 0
+
+
+def test_masks_leave_out_partitions_and_what_is_searched() -> None:
+    x = RANDOM.permutation(200 * 40).reshape(200, 40).astype(np.float32)
+    values, places = beta1.masked_search(x, 30)
+    order = np.argsort(-x[:, :30], 1)[:, :8]
+    np.testing.assert_array_equal(places, order)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, order, 1))
+
+
+def test_statistics_of_the_partitions_that_a_mask_leaves() -> None:
+    """Its lattice has two axes and the tile of statistics three: the first is the partitions of both."""
+    x = RANDOM.standard_normal((200, 700)).astype(np.float32)
+    wide = x.astype(np.float64)
+    found = beta1.masked_statistics(x)
+    np.testing.assert_allclose(found, np.stack([wide.mean(1), wide.var(1)], 1), atol=1e-5)  # sums of 700 in float32
 
 
 def test_ranges_are_selected_on_later_cores_alone() -> None:

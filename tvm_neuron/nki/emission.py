@@ -78,11 +78,11 @@ class Emission(Tensors):
         The first view is written, and `total`, a view [P, 1]. Raises KernelError where that would take several
         instructions.
         """
-        bounds = mask.bounds() if mask is not None else {}
+        rank = max(view.ndim for view in views.values())
+        bounds = mask.bounds(rank) if mask is not None else {}
         if any(low >= high for low, high in bounds.values()):
             return
         names = list(views)
-        rank = max(view.ndim for view in views.values())
         cut = [view.padded(rank).narrow(bounds) for view in views.values()]
         shape = cut[0].shape
         wide = [cut[0], *(view.widened(shape) for view in cut[1:])]
@@ -188,7 +188,7 @@ class Emission(Tensors):
         build: type[Matmul | MatmulPairs] = Matmul,
     ) -> None:  # fmt: skip
         """psum[M, *N] (+)= stationary[K, M].T @ moving[K, *N]; the first onto a place always overwrites."""
-        bounds = mask.bounds() if mask is not None else {}
+        bounds = mask.bounds(moving.ndim) if mask is not None else {}
         if any(low >= high for low, high in bounds.values()):
             return
         free = {axis: bound for axis, bound in bounds.items() if -axis < moving.ndim}
@@ -207,12 +207,28 @@ class Emission(Tensors):
         self.groups[-1].append(Record(made, places, self._at))
         self.written.add(places["psum"])
 
-    def row(self, build: Callable[..., Instruction], targets: Sequence[View], *sources: View) -> None:
-        """One instruction from tiles to tiles of other shapes; `build` takes them in the order of its operands."""
+    def row(
+        self, build: Callable[..., Instruction], targets: Sequence[View], *sources: View, mask: Mask | None = None,
+        is_cut: bool = False,
+    ) -> None:  # fmt: skip
+        """One instruction from tiles to tiles of other shapes; `build` takes them in the order of its operands.
+
+        The mask chooses partitions of all of them, and with `is_cut` elements of the first source.
+        """
+        bounds = mask.bounds(sources[0].ndim) if mask is not None else {}
+        if any(low >= high for low, high in bounds.values()):
+            return
+        rows = bounds.get(-sources[0].ndim)
+        if not is_cut and set(bounds) - {-sources[0].ndim}:
+            raise wrong(
+                f"a mask that leaves out elements of {sources[0]} for {targets[0]}; slice the operands", self._at
+            )
+        views = [view.narrow({-view.ndim: rows} if rows else {}) for view in (*targets, *sources[1:])]
+        views.insert(len(targets), sources[0].narrow(bounds))
+        targets, sources = views[: len(targets)], tuple(views[len(targets) :])
         for source in sources:
             self._check_written(source)
-        views = (*targets, *sources)
-        made = build(*(tile_on_chip(view.narrow({})) for view in views))
+        made = build(*(tile_on_chip(view) for view in views))
         ends = zip((name for name, *_ in made.tiles()), views, strict=True)
         places = {name: (view.tensor.number, view.start[0]) for name, view in ends}
         self.groups[-1].append(Record(made, places, self._at))

@@ -105,8 +105,10 @@ class Mask:
         """Axes of the lattice."""
         return max(len(test.axes) for test in self.tests)
 
-    def bounds(self) -> dict[int, tuple[int, int]]:
+    def bounds(self, rank: int) -> dict[int, tuple[int, int]]:
         """From which to which place (exclusive) each axis, counted from the last (-1), is left; an empty one if none.
+
+        Of tiles of `rank` axes, more than the lattice has, its first axis is the first one all the same, partitions.
 
         Raises:
             KernelError: a test bounds several axes at once.
@@ -126,6 +128,7 @@ class Mask:
             step, count = test.axes[moving[0]]
             first, end = (-(test.start // step), count) if step > 0 else (0, test.start // -step + 1)
             axis = moving[0] - len(test.axes)
+            axis = -rank if -axis == self.rank and 1 < self.rank < rank else axis
             before = found.get(axis, (0, count))
             found[axis] = max(first, before[0]), min(end, before[1], count)
         return {-1: (0, 0)} if any(first >= end for first, end in found.values()) else found

@@ -86,7 +86,7 @@ def _selected(tests: Sequence[tuple[Index, str]], data: View, other: Any) -> Res
 def _emit(build: Any, index: Index, views: dict[str, View], mask: Mask | None, **fixed: Any) -> None:
     """One instruction whose pattern is `index`, over what `mask` leaves of the views."""
     shape = views["result"].shape
-    bounds = mask.bounds() if mask is not None else {}
+    bounds = mask.bounds(len(shape)) if mask is not None else {}
     steps = [0] * (len(shape) - len(index.axes)) + [step if count > 1 else 0 for step, count in index.axes]
     start = index.start + sum(steps[axis] * low for axis, (low, _) in bounds.items())
     cut = {name: view.narrow(bounds) for name, view in views.items()}

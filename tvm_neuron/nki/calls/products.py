@@ -49,7 +49,7 @@ def nc_transpose(data: Any, engine: Any = None) -> Result:
 
     def write(target: View, mask: Mask | None) -> None:
         trace = current()
-        if mask is not None and mask.bounds():
+        if mask is not None and mask.bounds(2):
             raise wrong("a transposition with a mask; slice its operand instead")
         is_vector = engine == "vector" or (engine in (None, "unknown") and target.tensor.memory == "sbuf")
         if not is_vector and data.tensor.memory != "sbuf":

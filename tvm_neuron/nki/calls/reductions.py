@@ -39,7 +39,7 @@ def tensor_reduce(op: Any, data: Any, axis: Any, negate: bool = False, keepdims:
     name = named(op, REDUCTIONS, "a reduction")
 
     def write(target: View, mask: Mask | None) -> None:
-        bounds = mask.bounds() if mask is not None else {}
+        bounds = mask.bounds(data.ndim) if mask is not None else {}
         if any(low >= high for low, high in bounds.values()):
             return
         source = data.narrow(bounds).permuted([*kept, *sorted(axes)])
@@ -85,15 +85,15 @@ def _reduction(op: str, axes: int, result: Any, source: Any) -> TensorReduce:
 def bn_stats(data: Any) -> Result:
     """[P, 6]: count, mean and variance * count of the even elements of data [P, N], then of the odd ones."""
     on_chip("bn_stats", data)
-
-    def write(target: View, mask: Mask | None) -> None:
-        source = data.narrow(mask.bounds() if mask is not None else {})
-        current().row(BnStats, [target], source)
-
-    return Result((data.shape[0], 6), "float32", "sbuf", write)
+    return Result(
+        (data.shape[0], 6), "float32", "sbuf",
+        lambda target, mask: current().row(BnStats, [target], data, mask=mask, is_cut=True),
+    )  # fmt: skip
 
 
 def bn_aggr(data: Any) -> Result:
     """[P, 2]: mean and variance of what threes of (count, mean, variance * count) tell."""
     on_chip("bn_aggr", data)
-    return Result((data.shape[0], 2), "float32", "sbuf", lambda target, _: current().row(BnAggr, [target], data))
+    return Result(
+        (data.shape[0], 2), "float32", "sbuf", lambda target, mask: current().row(BnAggr, [target], data, mask=mask)
+    )

@@ -28,20 +28,25 @@ _KEPT = 255  # in a mask of shuffles: the partition stays as it is
 _LOWEST = -3.4028235e38  # of float32
 
 
-def _row(shape: tuple[int, ...], dtype: str, build: Any, *sources: View, also: Sequence[View] = ()) -> Result:
-    return Result(shape, dtype, "sbuf", lambda target, _: current().row(build, [target.fitted(shape), *also], *sources))
+def _row(
+    shape: tuple[int, ...], dtype: str, build: Any, *sources: View, also: Sequence[View] = (), is_cut: bool = False
+) -> Result:
+    def write(target: View, mask: Mask | None) -> None:
+        current().row(build, [target.fitted(shape), *also], *sources, mask=mask, is_cut=is_cut)
+
+    return Result(shape, dtype, "sbuf", write)
 
 
 def max8(src: Any) -> Result:
     """[P, 8]: the largest eight, in descending order."""
     on_chip("max8", src)
-    return _row((src.shape[0], _EIGHT), src.tensor.dtype, Max8, src)
+    return _row((src.shape[0], _EIGHT), src.tensor.dtype, Max8, src, is_cut=True)
 
 
 def find_index8(data: Any, vals: Any) -> Result:
     """[P, 8]: where each of vals [P, 8] is first in data; all ones where it is not."""
     on_chip("nc_find_index8", data, vals)
-    return _row((data.shape[0], _EIGHT), "int32", FindIndex8, data, vals)
+    return _row((data.shape[0], _EIGHT), "int32", FindIndex8, data, vals, is_cut=True)
 
 
 def match_replace8(data: Any, vals: Any, imm: Any, dst_idx: Any = None) -> Result:

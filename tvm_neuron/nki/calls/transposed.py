@@ -31,7 +31,7 @@ def load_transposed(src: Any, axes: Any = None) -> Result:
     is_far = src.tensor.memory == "hbm" and size_bytes(src.tensor.dtype) in _AT_A_RATE
 
     def write(target: View, mask: Mask | None) -> None:
-        bounds = mask.bounds() if mask is not None else {}
+        bounds = mask.bounds(src.ndim) if mask is not None else {}
         if any(low >= high for low, high in bounds.values()):
             return
         ends = {-1: -src.ndim, -src.ndim: -1}
