@@ -161,6 +161,15 @@ def masked_replacement(x):
     return nl.copy(nisa.nc_match_replace8(tile, nisa.max8(tile), imm=0.0, mask=mask))
 
 
+def a_constant_of_more_bits(x):
+    return nl.load(nl.shared_constant(np.full((128, 4), 2**31), nl.int32))
+
+
+def a_first_number_of_more_digits(x):
+    tile = nl.full((128, 4), 3, nl.int32)
+    return nisa.tensor_tensor_scan(tile, tile, 2**24 + 1, np.multiply, np.add)
+
+
 MESSAGES: dict[Callable[..., object], str] = {
     too_many_partitions: r"shape \[256, 64\] has 256 partitions; trn1 has 128: use smaller tiles",
     beyond: r"indices 200 to 299 of axis 0 of arg0\[256, 64\], which has 256; cut them with a mask",
@@ -195,6 +204,8 @@ MESSAGES: dict[Callable[..., object], str] = {
     exact_in_psum: r"add of psum\[128, 64\] .* by GpSimd, which has SBUF alone, where psum\[128, 64\] does not lie",
     a_number_of_more_digits: "16777217 beside .*int32; an engine takes a number as float32, which has 16777216",
     masked_replacement: r"a mask that leaves out elements of sbuf\[128, 64\] for sbuf\[128, 64\]; slice the operands",
+    a_constant_of_more_bits: "a constant has numbers from 2147483648 to 2147483648, and becomes int32, which has whole",
+    a_first_number_of_more_digits: "16777217 beside .*int32; an engine takes a number as float32, which has 16777216",
     impossible_reshape: r"arg0\[256, 64\] has 16384 elements; shape \[3, 5\] has 15",
 }
 
@@ -206,6 +217,13 @@ def test_message(kernel: Callable[..., object]) -> None:
     lines, first = inspect.getsourcelines(kernel)
     places = [f"{__file__}:{first + at}" for at in range(len(lines))]
     assert any(place in str(caught.value) for place in places) or "returns" in str(caught.value)
+
+
+def test_numbers_of_64_bits_that_32_do_not_hold() -> None:
+    with pytest.raises(KernelError, match="argument arg0 has numbers from 0 to 2147483648, and becomes int32"):
+        nki.jit(returns_a_tile)(np.array([[0, 2**31]]))
+    with pytest.raises(KernelError, match=r"returns sbuf\[1, 2\]"):  # others are taken
+        nki.jit(lambda x: nl.load(x))(np.array([[0, -(2**31)]]))
 
 
 def test_too_many_bytes_name_what_is_alive() -> None:

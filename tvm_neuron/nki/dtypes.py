@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tvm_neuron.isa.dtypes import CODES, DTYPES
 from tvm_neuron.nki.source import wrong
@@ -26,6 +27,22 @@ def dtype_name(dtype: Any) -> str:
     if name not in CODES:
         raise wrong(f"dtype {name} is none of those that the model has: {', '.join(CODES)}")
     return name
+
+
+def as_held(what: str, values: NDArray[Any], name: str) -> NDArray[Any]:
+    """An array as device memory holds it, in the dtype `name`; floats are rounded.
+
+    Raises:
+        KernelError: it has whole numbers that the dtype has not.
+    """
+    held = values.astype(DTYPES[name], copy=False)
+    if held is not values and held.dtype.kind in "iu" and not np.array_equal(held, values):
+        limits = np.iinfo(held.dtype)
+        raise wrong(
+            f"{what} has numbers from {values.min()} to {values.max()}, and becomes {name}, which has whole ones from "
+            f"{limits.min} to {limits.max}: change it before"
+        )
+    return held
 
 
 def promoted(left: str, right: str) -> str:

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from tvm_neuron.errors import NeuronError
 from tvm_neuron.hw import Device, load_device, load_instance
-from tvm_neuron.isa.dtypes import DTYPES, device_dtype
+from tvm_neuron.isa.dtypes import device_dtype
 from tvm_neuron.neff import Neff, TensorInfo
 from tvm_neuron.nki.allocate import Assembled, assemble
 from tvm_neuron.nki.cores import check_cores, core_of, launched
 from tvm_neuron.nki.dialects import BETA2, Dialect
-from tvm_neuron.nki.dtypes import dtype_name
+from tvm_neuron.nki.dtypes import as_held, dtype_name
 from tvm_neuron.nki.exchanged import check_exchanged
 from tvm_neuron.nki.source import raised, wrong
 from tvm_neuron.nki.tile import Tile
@@ -240,7 +240,7 @@ def _given(trace: Trace, inputs: dict[str, Array], name: str, value: Any) -> Any
         return value
     array = np.asarray(value)
     dtype = device_dtype(dtype_name(array.dtype) if array.dtype != np.int64 else "int64")
-    inputs[name] = array.astype(DTYPES[dtype], copy=False)
+    inputs[name] = as_held(f"argument {name}", array, dtype)
     return trace.tensor(array.shape, dtype, "hbm", name, kind="input")
 
 

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from tvm_neuron.nki import calls, later
-from tvm_neuron.nki.dtypes import dtype_name
+from tvm_neuron.nki.dtypes import as_held, dtype_name
 from tvm_neuron.nki.index import Mgrid, arange
 from tvm_neuron.nki.loops import affine_range, sequential_range, static_range
 from tvm_neuron.nki.operators import ACTIVATION, BITS
@@ -155,7 +155,7 @@ def shared_constant(constant: Any, dtype: Any = None, **_: Any) -> View:
     """A tensor in device memory with these values, an array or the file of one."""
     constant = np.load(constant) if isinstance(constant, str) else constant
     name = dtype_name(dtype if dtype is not None else constant.dtype)
-    return current().constant(np.asarray(constant), name)
+    return current().constant(as_held("a constant", np.asarray(constant), name), name)
 
 
 def shared_identity_matrix(n: int, dtype: Any = np.uint8, **_: Any) -> View:

@@ -129,6 +129,7 @@ def scalar_tensor_tensor(
     With reversed operands these are two instructions.
     """
     on_chip("scalar_tensor_tensor", data, operand1)
+    _check_digits(data, operand0)
     one_in_sbuf("scalar_tensor_tensor", data, operand1)
     if reverse0 or reverse1:
         first = current().hold(tensor_scalar(data, op0, operand0, reverse0))
@@ -185,6 +186,7 @@ def tensor_scalar_reduce(
 ) -> Result:
     """data op0 operand0, and its reduction over all free axes to `reduce_res` [P, 1]."""
     on_chip("tensor_scalar_reduce", data, reduce_res)
+    _check_digits(data, operand0)
     return elementwise(
         TensorScalarReduce,
         {"source": data},
@@ -202,6 +204,7 @@ def tensor_tensor_scan(
 ) -> Result:
     """r[:, i] = (data0[:, i] op0 r[:, i - 1]) op1 data1[:, i], from `initial`, a number or [P, 1]."""
     on_chip("tensor_tensor_scan", data0, data1)
+    _check_digits(data0, initial)
     if data0.ndim != 2 or data0.shape != data1.shape:
         raise wrong(f"tensor_tensor_scan of {data0} and {data1}; both are [P, N]")
     return elementwise(
