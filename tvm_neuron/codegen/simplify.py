@@ -29,6 +29,7 @@ from tvm_neuron.codegen.passes.before_moves import compute_before_moves
 from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.channels_first import channels_first
 from tvm_neuron.codegen.passes.choose_routes import choose_routes
+from tvm_neuron.codegen.passes.cut_batches import cut_batches
 from tvm_neuron.codegen.passes.enumerate import enumerate_indices
 from tvm_neuron.codegen.passes.fold import fold_constants
 from tvm_neuron.codegen.passes.gathers import separate_gathers
@@ -333,6 +334,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("sum_through_padding", "where padding is of what is summed over", _graph(sum_through_padding)),
     Step("pad_in_order", "moves are final but for layouts", _graph(pad_in_order)),
     Step("skip_padding", "all padding is there", _graph(skip_padding, "device"), True),
+    Step("cut_batches", "of what is left, by weights that no rule takes", _graph(cut_batches, "rules", "device"), True),
     Step("split_windows", "windows are final", _graph(split_windows)),
     Step("split_batches", "before layouts, which follow from what is one product", _graph(split_batches, "device")),
     Step("recurrences", "steps are plain now, and wait for each other", _recurrences),
