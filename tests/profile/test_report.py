@@ -63,6 +63,8 @@ def test_end_to_end_is_the_host_its_link_and_the_cores() -> None:
     assert timed.latency_us == report.latency_us
     said, said_timed = (" ".join(text(each).split()) for each in (report, timed))
     assert "CPU parts not timed" in said
+    assert "(request (fit) " in said
+    assert report.to_dict()["end_to_end"]["fit"] == ("request_us", "calls_us")
     assert "CPU parts, timed on this machine 70.0" in said_timed
 
 

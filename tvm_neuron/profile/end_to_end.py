@@ -12,7 +12,8 @@ class EndToEnd:
     """Microseconds. `cpu_us`: of CPU parts, timed on the machine at hand, which is no chip's host; None: not timed.
 
     `request_us` is what a request takes on the host, once: framework, runtime, driver (`Device.host_request_ns`, a fit
-    to published latencies). `calls_us` is of calls after the first, where a model is in several parts.
+    to published latencies). `calls_us` is of calls after the first, where a model is in several parts. `fit` names
+    those that come from constants fitted so, not from a mechanism.
     """
 
     request_us: float = 0.0
@@ -20,6 +21,7 @@ class EndToEnd:
     transfers_us: float = 0.0
     device_us: float = 0.0
     cpu_us: float | None = None
+    fit: tuple[str, ...] = ("request_us", "calls_us")
 
     @property
     def total_us(self) -> float:

@@ -40,7 +40,7 @@ def render(report: Report, top: int = 10) -> RenderableType:
 def _end_to_end(report: Report) -> str:
     found = report.end_to_end
     shares = {
-        "request": found.request_us, "further calls": found.calls_us, "transfers": found.transfers_us,
+        "request (fit)": found.request_us, "further calls (fit)": found.calls_us, "transfers": found.transfers_us,
         "cores": found.device_us, "CPU parts, timed on this machine": found.cpu_us or 0.0,
     }  # fmt: skip
     shown = ", ".join(f"{name} {us:,.1f}" for name, us in shares.items() if us)
