@@ -75,6 +75,18 @@ def test_experts_amid_other_layers(chosen: tuple[str, str]) -> None:
     check(make_model(nodes, {"x": (20, 32)}, ["y"], constants), {"x": normal(20, 32) / 8}, *chosen, roundings=16)
 
 
+@pytest.mark.parametrize("chosen", PRECISIONS)
+def test_groups_of_what_is_no_image(chosen: tuple[str, str]) -> None:
+    """A convolution of one pixel in groups, behind a Reshape: three output channels for each element of a row."""
+    weights = {"shape": np.array([1, 16, 1, 1]), "w": normal(48, 1, 1, 1), "b": normal(48)}
+    nodes = [
+        helper.make_node("Reshape", ["x", "shape"], ["image"]),
+        helper.make_node("Conv", ["image", "w", "b"], ["sums"], group=16, kernel_shape=[1, 1]),
+        helper.make_node("Relu", ["sums"], ["y"]),
+    ]
+    check(make_model(nodes, {"x": (4, 4)}, ["y"], weights), {"x": normal(4, 4)}, *chosen)
+
+
 def _many(count: int) -> ModelProto:
     node = helper.make_node("MatMul", ["x", "w"], ["y"])
     return make_model([node], {"x": (count, 1, 4)}, ["y"], {"w": normal(count, 4, 5)})

@@ -6,6 +6,8 @@ from typing import Any, cast
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import helper
 
 from tests.models.agreement import Case, random_inputs, relative_error
@@ -93,8 +95,19 @@ X, W = copy(0, 0), copy(1, 8192)
     ],
 )
 def test_what_stays_as_it_is(body: tuple[Node, ...]) -> None:
-    given = emitted(*body)
-    assert inputs_first(given) is given
+    usual = emitted(*body)
+    assert inputs_first(usual) is usual
+
+
+@given(places=st.lists(st.integers(0, 40), max_size=30))
+def test_inputs_before_which_nothing_lies_in_their_place(places: list[int]) -> None:
+    """As one compares each with all before it; thousands of rows of an input took minutes so."""
+    body = [copy(number % 2, at * 256) for number, at in enumerate(places)]
+    alone = [all(abs(at - each) >= 4 for each in places[:number]) for number, at in enumerate(places)]
+    free = [at for at, is_alone in list(zip(places, alone, strict=True))[::2] if is_alone]
+    found = inputs_first(emitted(*body)).program.body
+    assert [node.target.offset for node in found[: len(free)]] == [Affine(at * 256) for at in free]
+    assert sorted(node.target.offset.base for node in found) == sorted(at * 256 for at in places)
 
 
 def test_what_goes_before() -> None:
@@ -107,12 +120,12 @@ def test_what_goes_before() -> None:
 
 def test_constants_that_wait_for_nothing_come_among_the_weights() -> None:
     table = W.replace(ring=LOAD_QUEUE)
-    given = emitted(X.replace(ring=LOAD_QUEUE), table, W, copy(1, 16384).replace(ring=LOAD_QUEUE))
-    waiting = given.program.body[3].replace(waits=(Wait("pe", Affine(1), 1),))
-    found = constants_in_order(given, given.program.with_body((*given.program.body[:3], waiting)))
-    assert found.program.body == (given.program.body[0], W, W, given.program.body[3])
+    usual = emitted(X.replace(ring=LOAD_QUEUE), table, W, copy(1, 16384).replace(ring=LOAD_QUEUE))
+    waiting = usual.program.body[3].replace(waits=(Wait("pe", Affine(1), 1),))
+    found = constants_in_order(usual, usual.program.with_body((*usual.program.body[:3], waiting)))
+    assert found.program.body == (usual.program.body[0], W, W, usual.program.body[3])
 
 
 def test_programs_without_such_constants_stay() -> None:
-    given = emitted(X, W)
-    assert constants_in_order(given, given.program) is given
+    usual = emitted(X, W)
+    assert constants_in_order(usual, usual.program) is usual

@@ -4,6 +4,7 @@ What waits for nothing is ready at once, and of all that is, the queue with the 
 the last layer needs would come before the input, and before the weights of the first layer.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import takewhile
@@ -21,7 +22,8 @@ def inputs_first(emitted: Emitted) -> Emitted:
     if list(program.body[: len(inputs)]) == inputs:
         return emitted
     first = tuple(node.replace(ring=LOAD_QUEUE) for node in inputs)
-    rest = (node for node in program.body if not any(node is each for each in inputs))
+    moved = set(map(id, inputs))
+    rest = (node for node in program.body if id(node) not in moved)
     return replace(emitted, program=program.with_body((*first, *rest)))
 
 
@@ -46,15 +48,15 @@ def _among_weights(node: Node, waiting: Node, program: Program) -> Node:
 
 def _inputs(program: Program) -> Iterator[DmaCopy]:
     """Transfers of inputs, before which there are others alone, and none into the same place."""
-    written: list[Tile] = []
+    written = _Written()
     for node in takewhile(_begins, program.body):
         target = node.result if isinstance(node, Memset) else node.target if isinstance(node, DmaCopy) else None
         if isinstance(node, DmaCopy) and isinstance(target, Tile) and isinstance(node.source, DramTile):
             is_input = program.tensors[node.source.tensor].kind == "input"
-            if is_input and not any(_meet(target, other) for other in written):
+            if is_input and not written.meets(target):
                 yield node
         if isinstance(target, Tile):
-            written.append(target)
+            written.add(target)
 
 
 def _begins(node: Node) -> bool:
@@ -62,10 +64,28 @@ def _begins(node: Node) -> bool:
     return isinstance(node, Memset) or (isinstance(node, DmaCopy) and isinstance(node.source, DramTile))
 
 
-def _meet(one: Tile, other: Tile) -> bool:
-    """Whether some byte may be in both, in whichever partition."""
-    (low, high), (begin, end) = (_bytes(tile) for tile in (one, other))
-    return one.space == other.space and low < end and begin < high
+class _Written:
+    """Bytes that were written, in whichever partition, as ranges of each memory: an input may come in thousands."""
+
+    def __init__(self) -> None:
+        self.ranges: dict[str, list[tuple[int, int]]] = {}  # apart from each other, in order
+
+    def meets(self, tile: Tile) -> bool:
+        """Whether some byte of the tile may be among them."""
+        first, last = self._among(tile)
+        return first < last
+
+    def add(self, tile: Tile) -> None:
+        """The tile's bytes, too."""
+        first, last = self._among(tile)
+        ranges = self.ranges.setdefault(tile.space, [])
+        every = [_bytes(tile), *ranges[first:last]]
+        ranges[first:last] = [(min(low for low, _ in every), max(high for _, high in every))]
+
+    def _among(self, tile: Tile) -> tuple[int, int]:
+        """Which of the ranges the tile's bytes meet, from the first to before the last."""
+        ranges, (low, high) = self.ranges.get(tile.space, []), _bytes(tile)
+        return bisect_right(ranges, low, key=lambda each: each[1]), bisect_left(ranges, high, key=lambda each: each[0])
 
 
 def _bytes(tile: Tile) -> tuple[int, int]:

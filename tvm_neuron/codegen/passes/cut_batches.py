@@ -5,6 +5,7 @@ are parameters bring one for each row, expert or head.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from math import prod
 
@@ -13,10 +14,11 @@ from tvm_neuron.codegen.passes.layout import assign_partitions
 from tvm_neuron.codegen.passes.pieces import on_box
 from tvm_neuron.errors import UnschedulableError
 from tvm_neuron.hw import Device
-from tvm_neuron.schedule.expr import Axis, Load
+from tvm_neuron.schedule.expr import Axis, Index, Load
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.roles import data_factor, factors, is_constant_contraction
 from tvm_neuron.schedule.rule import Context, Rule, apply_rules
+from tvm_neuron.schedule.tensor import Tensor
 
 MOST = 256
 """Products that one may become: each is a kernel, with weights of its own and a tile of the output."""
@@ -59,7 +61,15 @@ def _is_taken(block: Block, data: Load, rules: Sequence[Rule], device: Device) -
 
 
 def _for_each(block: Block, batch: Sequence[Axis]) -> Iterator[Block]:
+    """Each into a tensor of its own, which is moved: its place among the others may be amid the partitions."""
     whole = {axis: (0, axis.extent) for axis in block.axes}
     for places in product(*(range(axis.extent) for axis in batch)):
         box = whole | {axis: (at, at + 1) for axis, at in zip(batch, places, strict=True)}
-        yield canonical(on_box(block, box, block.expr))
+        part = canonical(on_box(block, box, block.expr))
+        axes = tuple(axis for axis in part.spatial if axis.extent > 1) or part.spatial[:1]
+        name = f"{block.output.name}.{'.'.join(map(str, places))}"
+        tensor = Tensor(name, tuple(axis.extent for axis in axes), block.output.dtype)
+        index = tuple(map(Index, axes))
+        yield replace(part, output=tensor, index=index)
+        moved = Block(block.origin, axes, block.output, part.index, Load(tensor, index))
+        yield canonical(moved)
