@@ -11,7 +11,7 @@ from tests.onnx_models import make_model
 from tests.stages.networks import compile_model
 from tvm_neuron.codegen.steps import without
 from tvm_neuron.hw import load_device
-from tvm_neuron.isa import BnAggr, BnStats
+from tvm_neuron.isa import Activation, BnAggr, BnStats, TensorScalar
 from tvm_neuron.program import Program
 from tvm_neuron.sim import time_program
 
@@ -113,3 +113,11 @@ def test_where_it_takes_less_time(columns: int, is_taken: bool) -> None:
     assert not has_statistics(twice)
     if is_taken:
         assert time_program(once, device).total_ps < time_program(twice, device).total_ps
+
+
+def test_the_mean_is_subtracted_where_it_lies() -> None:
+    """ACT has nothing to copy or negate: it takes the root, and POOL subtracts and multiplies at once."""
+    program = compile_model(model_of("operator", (1, 64, 512)), "neuron/inf2").program
+    found = [step for _, step in program.instructions()]
+    assert [step.function for step in found if isinstance(step, Activation)] == ["rsqrt"]
+    assert [(step.op0, step.op1) for step in found if isinstance(step, TensorScalar)] == [("subtract", "multiply")]

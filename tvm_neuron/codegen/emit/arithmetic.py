@@ -51,6 +51,8 @@ class Arithmetic:
                     self.builder.emit(TensorCopy(result=result, source=source))
                 else:
                     self._affine("copy", expr, result)
+            case Apply("not", (inner,)):
+                self.store(Apply("is_equal", (inner, Num(0.0))), result)
             case Apply("min", (Apply("max", (inner, low)), high)) if self._is_scalar(low) and self._is_scalar(high):
                 source = spread(self._tile(inner), result.dims)
                 instruction = ActTensorScalar if source.space == "psum" else TensorScalar  # as with loads
@@ -81,8 +83,6 @@ class Arithmetic:
                 self._bits.store(op, left, right, result)
             case Apply("and" | "or" as op, (left, right)):
                 self._binary("multiply" if op == "and" else "max", left, right, result)
-            case Apply("not", (inner,)):
-                self._binary("is_equal", inner, Num(0.0), result)
             case Apply("select", (condition, on_true, on_false)):
                 is_wide = result.dtype == "int32" and any(map(self._bits.is_wide, (on_true, on_false)))
                 whole = self._bits.whole if is_wide else self._whole

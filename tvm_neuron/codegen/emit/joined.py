@@ -43,11 +43,11 @@ def keeps_engines_less(
     """
     alone = {axis: tile[axis] for axis in kernel.free if axis is not kernel.channel}
     alone[kernel.channel] = Span(start, tile[several.channel].size)
-    together = _busy_ps(emitter, several, tile)
-    return together is not None and together + later_ps < tile[chunk].size * (_busy_ps(emitter, kernel, alone) or 0)
+    together = busy_ps(emitter, several, tile)
+    return together is not None and together + later_ps < tile[chunk].size * (busy_ps(emitter, kernel, alone) or 0)
 
 
-def _busy_ps(emitter: Emitter, kernel: Kernel, spans: dict[Axis, Span]) -> int | None:
+def busy_ps(emitter: Emitter, kernel: Kernel, spans: dict[Axis, Span]) -> int | None:
     """For how long a tile's arithmetic keeps engines; None where a pattern has no room for its dimensions."""
     end = TileEnd(emitter, kernel, spans)
     counts = [spans[axis].size for axis in kernel.free]

@@ -11,7 +11,7 @@ from tvm_neuron.allocation.storage import OnChip, Span
 from tvm_neuron.codegen.emit.builder import Loops, Scratch
 from tvm_neuron.codegen.emit.chunks import in_chunks
 from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
-from tvm_neuron.codegen.emit.joined import joined, keeps_engines_less
+from tvm_neuron.codegen.emit.joined import busy_ps, joined, keeps_engines_less
 from tvm_neuron.codegen.emit.nests import nests
 from tvm_neuron.codegen.emit.scan import Scanner
 from tvm_neuron.codegen.emit.squeeze import Squeeze
@@ -36,8 +36,11 @@ MAX_TILE_ELEMS = 512  # as many as a PSUM bank holds, so that all temporaries ha
 
 def scratch_bytes(kernels: Iterable[Kernel], device: Device) -> int:
     """Bytes of each partition for the temporaries of two tiles, so that one tile's work overlaps the next one's."""
-    taken = (_taken(kernel, tile_elems(kernel, device), device) for kernel in kernels if not kernel.by_dma)
-    return max(2 * 4 * MAX_TILE_ELEMS, *taken, 0)
+    taken = [2 * 4 * MAX_TILE_ELEMS]
+    for kernel in (kernel for kernel in kernels if not kernel.by_dma):
+        elems = tile_elems(kernel, device)
+        taken += [_taken(kernel, elems, device), _taken_of_rows(kernel, elems, device)]
+    return max(taken)
 
 
 def reduced_bytes(kernels: Iterable[Kernel]) -> int:
@@ -77,6 +80,14 @@ def _taken(kernel: Kernel, elems: int, device: Device) -> int:
     return 2 * taken
 
 
+def _taken_of_rows(kernel: Kernel, elems: int, device: Device) -> int:
+    """Of the kernel with several rows in one instruction; nothing where each row has its own."""
+    if not _stepped(kernel, device):
+        return 0
+    taken = 2 * most_bytes_taken(kernel, elems, elems + 1)
+    return taken if taken <= scratch_limit(device) else 0
+
+
 def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
     """Emits a kernel without a contraction over all its strips; of sums that are there, what is computed from them."""
     if kernel in emitter.kept and kernel.expr is ROOT:
@@ -100,6 +111,10 @@ def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
                 if together is not None:
                     with emitter.joining():
                         _emit_tiles(emitter, *together)
+                    continue
+                wide = None if periods or total is not None else _rows_together(emitter, kernel, region, run, sizes)
+                if wide is not None:
+                    _emit_tiles(emitter, kernel, region, wide, run)
                     continue
                 cuts: list[list[Segment]] = [[run]]
                 strides: list[int | None] = [PARTITIONS]
@@ -144,9 +159,31 @@ def _together(
     return several, inside, sizes
 
 
-def _emit_tiles(emitter: Emitter, kernel: Kernel, region: Region, sizes: dict[Axis, int]) -> None:
-    """Tile by tile over all channels, which lie in one chunk."""
-    cuts = [[(0, kernel.channel.extent, 1)], *(segments(*region[axis], sizes[axis]) for axis in kernel.free)]
+def _rows_together(
+    emitter: Emitter, kernel: Kernel, region: Region, run: Segment, by_rows: dict[Axis, int]
+) -> dict[Axis, int] | None:
+    """Tile sizes with several rows in each instruction, where an operand has one value a row: it is read as a tile.
+
+    None where an instruction for each row keeps the engines for less time.
+    """
+    elems = tile_elems(kernel, emitter.device)
+    if not _taken_of_rows(kernel, elems, emitter.device):
+        return None
+    wide = _limited(kernel, 0, region, elems)
+    steps = prod(-(-wide[axis] // by_rows[axis]) for axis in kernel.free)
+    tiles = [{axis: Span(region[axis][0], size) for axis, size in sizes.items()} for sizes in (by_rows, wide)]
+    each, all_of_them = (busy_ps(emitter, kernel, {**tile, kernel.channel: Span(*run[:2])}) for tile in tiles)
+    if each is None or all_of_them is None or all_of_them >= steps * each:
+        return None
+    return wide
+
+
+def _emit_tiles(
+    emitter: Emitter, kernel: Kernel, region: Region, sizes: dict[Axis, int], run: Segment | None = None
+) -> None:
+    """Tile by tile over a run of channels, or over all, which lie in one chunk."""
+    run = run or (0, kernel.channel.extent, 1)
+    cuts = [[run], *(segments(*region[axis], sizes[axis]) for axis in kernel.free)]
     strides = [PARTITIONS, *(None for _ in kernel.free)]
     for spans, loops in nests(emitter.builder, (kernel.channel, *kernel.free), cuts, strides):
         end = TileEnd(emitter, kernel, spans)
@@ -183,17 +220,26 @@ def _sizes(kernel: Kernel, root: Reduction | None, region: Region, device: Devic
     """
     if kernel.whole:
         return {axis: axis.extent if axis in kernel.whole else 1 for axis in kernel.free}
-    dims = MAX_FREE_DIMS - (len(root.axes) if root else 0)
+    sizes = _limited(kernel, len(root.axes) if root else 0, region, elems)
+    return sizes | dict.fromkeys(_stepped(kernel, device), 1)
+
+
+def _limited(kernel: Kernel, reduced: int, region: Region, elems: int) -> dict[Axis, int]:
+    """Tile sizes for patterns that have to go over `reduced` axes besides, which go forwards."""
     sizes = tile_sizes(kernel.free, region, elems)
     for place, axis in enumerate(kernel.free):
-        if place < len(kernel.free) - dims or is_read_backward(kernel, axis):
+        if place < len(kernel.free) - (MAX_FREE_DIMS - reduced) or is_read_backward(kernel, axis):
             sizes[axis] = 1
-    inner = innermost(kernel)
-    if inner is not None and root is None and inner.extent >= device.elementwise_min_cycles:
-        by_row = [set(axes_of(load)) for load in kernel.operand_loads()]
-        stepped = {axis for axes in by_row if inner not in axes for axis in axes}
-        sizes |= {axis: 1 for axis in sizes if axis in stepped}
     return sizes
+
+
+def _stepped(kernel: Kernel, device: Device) -> set[Axis]:
+    """Axes along which an operand has one value for each step of theirs, where a row fills an instruction."""
+    inner = innermost(kernel)
+    if inner is None or kernel.root is not None or inner.extent < device.elementwise_min_cycles:
+        return set()
+    by_row = [set(axes_of(load)) for load in kernel.operand_loads()]
+    return {axis for axes in by_row if inner not in axes for axis in axes} & set(kernel.free)
 
 
 def _emit_reduction(

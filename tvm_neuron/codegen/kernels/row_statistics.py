@@ -29,6 +29,7 @@ def row_statistics(
     became: dict[Kernel, list[Kernel]] = {}
     values: dict[Tensor, Tensor] = {}  # the statistics of which each sum of squares is now read
     counts: dict[Tensor, int] = {}
+    means: dict[Tensor, Tensor] = {}  # the statistics that are now read in place of a mean with the other sign
     dtypes = choose_dtypes(kernels, precisions)
     for spread in kernels:
         norm = norm_of(spread, writers, readers)
@@ -44,6 +45,10 @@ def row_statistics(
         if spread.expr is ROOT and all(_is_operand(spread.out, reader) for reader in readers.get(spread.out, ())):
             became[spread] = []
             values[spread.out], counts[spread.out] = made.out, norm.count
+        others = [reader for reader in readers.get(norm.mean.out, ()) if reader is not norm.squares]
+        if all(_is_operand(norm.mean.out, k) and _takes_mean(k.expr, norm.mean.out) for k in others):
+            became[norm.mean] = [made]
+            means[norm.mean.out] = made.out
     if not became:
         return kernels
 
@@ -53,14 +58,41 @@ def row_statistics(
         load = Load(values[part.tensor], (*part.indices, Num(_VARIANCE)))
         return Apply("multiply", (load, Num(float(counts[part.tensor]))))
 
-    every = [part for kernel in kernels for part in became.get(kernel, [kernel])]
-    return [replace(k, expr=rewrite(k.expr, leaf)) if not values.keys().isdisjoint(k.sources()) else k for k in every]
+    def rewritten(kernel: Kernel) -> Kernel:
+        sources = set(kernel.sources())
+        expr = kernel.expr if values.keys().isdisjoint(sources) else rewrite(kernel.expr, leaf)
+        expr = expr if means.keys().isdisjoint(sources) else _subtracted(expr, means)
+        return kernel if expr is kernel.expr else replace(kernel, expr=expr)
+
+    return [rewritten(part) for kernel in kernels for part in became.get(kernel, [kernel])]
 
 
 def _is_operand(tensor: Tensor, reader: Kernel) -> bool:
     """Whether the reader only computes with the tensor, and may as well with what it is computed from."""
     loads = sum(load.tensor is tensor for load in reader.operand_loads())
     return not reader.by_dma and loads == [*reader.sources()].count(tensor)
+
+
+def _takes_mean(expr: Expr, mean: Tensor) -> bool:
+    """Whether the mean with the other sign is only added before a multiplication: POOL does both at once, and may as
+    well subtract the mean."""
+    match expr:
+        case Apply("multiply", (Apply("add", (inner, Load(tensor))), factor)) if tensor is mean:
+            return _takes_mean(inner, mean) and _takes_mean(factor, mean)
+        case Apply(_, args):
+            return all(_takes_mean(arg, mean) for arg in args)
+    return not (isinstance(expr, Load) and expr.tensor is mean)
+
+
+def _subtracted(expr: Expr, means: Mapping[Tensor, Tensor]) -> Expr:
+    """What adds means with the other sign, as what subtracts those of statistics."""
+    match expr:
+        case Apply("add", (inner, Load(tensor, indices))) if tensor in means:
+            mean = Load(means[tensor], (*indices, Num(_MEAN)))
+            return Apply("subtract", (_subtracted(inner, means), mean))
+        case Apply(op, args):
+            return Apply(op, tuple(_subtracted(arg, means) for arg in args))
+    return expr
 
 
 def _once_ps(norm: Norm, device: Device) -> int:
