@@ -14,7 +14,7 @@ from tests.stages.test_small_memory import shrunk
 from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.hw import load_device
-from tvm_neuron.isa import ActTensorScalar, Instruction, TensorScalar
+from tvm_neuron.isa import Activation, ActTensorScalar, Instruction, ScalarTensorTensor, TensorScalar
 from tvm_neuron.program import Loop, Node
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.rule import load_rules
@@ -167,3 +167,14 @@ def test_of_float16_no_more_than_that_holds(bias: float, added: int) -> None:
     graph, device = graph_of(net.model(net.clip(y))), load_device("inf2")
     kernels, _ = make_kernels(graph, load_rules(), device, Precisions("matmult-fp16"))
     assert [k.root.weights.shape[0] for k in kernels if isinstance(k.root, Contraction)] == [CHANNELS, 24 + added]
+
+
+@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+def test_of_a_gate_that_adds_a_number_to_the_same_sum(chip: str) -> None:
+    """HardSwish multiplies x by the ramp of x + 3: without the bias, ACT and POOL have one instruction each."""
+    model = pair(20, after="HardSwish")
+    check(model, chip)
+    found = [step for _, step in compile_model(model, f"neuron/{chip}").program.instructions()]
+    gates = sum(isinstance(step, ScalarTensorTensor) for step in found)
+    assert gates == sum(isinstance(step, Activation) and step.function == "relu" for step in found) > 0
+    assert not any(isinstance(step, TensorScalar) for step in found)

@@ -21,6 +21,8 @@ from tvm_neuron.isa.functions import ACTIVATION, ALU, BITWISE
 from tvm_neuron.isa.tile import Dims
 from tvm_neuron.schedule.expr import Apply, Expr, Load, Num
 
+_FEW = 160
+"""Elements up to which one more instruction of ACT takes less time than one of POOL: most of that is its overhead."""
 _COMMUTES = ("add", "multiply", "max", "min", "is_equal", "not_equal")
 
 
@@ -172,7 +174,8 @@ class Arithmetic:
                 )
             )  # fmt: skip
             return
-        if op in _COMMUTES and self._has_scalar_step(right) and not self._has_scalar_step(left):
+        is_better = not self._has_scalar_step(left) or (self._elems() <= _FEW and _is_after_relu(right))
+        if op in _COMMUTES and self._has_scalar_step(right) and is_better:
             left, right = right, left
         if self._has_scalar_step(left):
             assert isinstance(left, Apply)
@@ -190,3 +193,11 @@ class Arithmetic:
         if not isinstance(expr, Apply) or expr.op not in ALU or len(expr.args) != 2:
             return False
         return self._is_scalar(expr.args[1]) and not self._is_scalar(expr.args[0])
+
+
+def _is_after_relu(expr: Expr) -> bool:
+    """Whether ACT makes what the last step is done to: POOL is then left with one instruction."""
+    match expr:
+        case Apply(_, (Apply("max", (_, Num(0.0))), *_)):
+            return True
+    return False

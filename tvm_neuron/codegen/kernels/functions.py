@@ -13,7 +13,10 @@ _NEAR = 1e-5  # relative: models hold such numbers in float32, or rounded to a f
 
 
 def use_functions(kernel: Kernel) -> Kernel:
-    """The kernel with GELU (exact or by tanh), SiLU, softplus, Mish, squares and 1 / sqrt as one function each."""
+    """The kernel with GELU (exact or by tanh), SiLU, softplus, Mish, squares and 1 / sqrt as one function each.
+
+    HardSwish takes two instructions.
+    """
     return replace(kernel, expr=rewrite_operations(kernel.expr, lambda expr: _as_function(expr, kernel.channel)))
 
 
@@ -45,7 +48,26 @@ def _function(product: Expr, channel: Axis) -> Expr:
             return Apply("silu", (x,))
         if not numbers and gate == Apply("tanh", (Apply("softplus", (x,)),)):
             return Apply("mish", (x,))
+        ramp = _as_ramp(gate, prod(numbers), channel)
+        if ramp is not None:
+            return Apply("multiply", (x, ramp))
     return product
+
+
+def _as_ramp(gate: Expr, factor: float, channel: Axis) -> Expr | None:
+    """min(max(y * factor, 0), most * factor), if the gate is y between 0 and most, as that of HardSwish.
+
+    ACT does the inner step in one instruction with scale and shift, POOL the other one while it multiplies by the gate.
+    """
+    match gate:
+        case Apply("max", (Apply("min", (inner, Num(most))), Num(0))) if most >= 0 and factor > 0:
+            pass
+        case Apply("min", (Apply("max", (inner, Num(0))), Num(most))) if most >= 0 and factor > 0:
+            pass
+        case _:
+            return None
+    scaled = emit_scaled(as_scaled(inner, channel).times(factor), channel)
+    return Apply("min", (Apply("max", (scaled, Num(0.0))), Num(most * factor)))
 
 
 def _is_erf_gate(x: Scaled, gate: Expr, channel: Axis) -> bool:

@@ -21,6 +21,8 @@ from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 
+_NEAR = 2.0**-21  # float32 has 24 significant bits; as with HardSwish, whose gate adds a number to what has a bias
+
 
 def sum_biases(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> list[Kernel]:
     """The kernels, such contractions with their biases among the weights, on data with channels of ones."""
@@ -41,26 +43,32 @@ def biased(kernel: Kernel, root: Contraction, dim: int) -> Kernel | None:
     """The kernel with its bias as further rows of its weights."""
     if root.steps or root.side or root.maps[dim] != Linear(0) or root.data.shape[dim] != root.weights.shape[0]:
         return None
-    found: set[tuple[Expr, Expr]] = set()
+    found: list[NDArray[np.float32]] = []  # biases of the root alone
+    rest: list[float | None] = []  # what is then still to be added
 
     def without(expr: Apply) -> Expr:
         parts = _scale_and_bias(expr, kernel.channel)
         if parts is None:
             return expr
-        found.add(parts)
-        return expr.args[0]
+        scale, bias = (channel_vector(part, kernel.channel) for part in parts)
+        assert scale is not None
+        assert bias is not None
+        found.append(bias / scale)
+        rest.append(_same_for_all(bias - scale * found[0]) if len(found) > 1 else 0.0)
+        return Apply("add", (expr.args[0], Num(rest[-1]))) if rest[-1] else expr.args[0]
 
-    expr = rewrite_operations(kernel.expr, without)
-    if len(found) != 1 or _bare_roots(kernel.expr, kernel.channel):
-        return None
-    scale, bias = (channel_vector(part, kernel.channel) for part in found.pop())
-    assert scale is not None
-    assert bias is not None
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # what is no number is not summed up below
-        rows = _rows(bias / scale, root.dtype)
-    if rows is None:
+        expr = rewrite_operations(kernel.expr, without)
+        rows = _rows(found[0], root.dtype) if found and None not in rest else None
+    if rows is None or _bare_roots(kernel.expr, kernel.channel):
         return None
     return replace(kernel, expr=expr, root=replace(root, weights=np.concatenate([root.weights, rows])))
+
+
+def _same_for_all(biases: NDArray[np.float32]) -> float | None:
+    """The number that they all are, but for the rounding of sums that they came of; None if there is none."""
+    usual = float(np.median(biases))
+    return usual if np.allclose(biases, usual, rtol=0, atol=_NEAR * max(1.0, abs(usual))) else None
 
 
 def _scale_and_bias(expr: Apply, channel: Axis) -> tuple[Expr, Expr] | None:
