@@ -45,7 +45,6 @@ from tvm_neuron.codegen.passes.moves import (
     write_through,
 )
 from tvm_neuron.codegen.passes.multiply_all import multiply_all
-from tvm_neuron.codegen.passes.nan_rows import nan_rows
 from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.passes.pieces import cut_pieces
 from tvm_neuron.codegen.passes.recurrences import recurrences
@@ -324,7 +323,6 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("enumerate_indices", "what is no sum of axes even so", _graph(enumerate_indices), True),
     Step("reduce_once", "what is the same reads the same", _graph(reduce_once)),
     Step("split_reductions", "no rule takes arithmetic under a sum", _graph(split_reductions), True),
-    Step("nan_rows", "while one block makes each part of a softmax", _graph(nan_rows)),
     Step("subtract_as_add", "while one block makes what is subtracted", _graph(subtract_as_add)),
     Step("write_products_through", "before the moves are read through", _graph(write_products_through)),
     Step("read_through", "moves are plain now, and most need not be done", _graph(read_through), True),
