@@ -13,6 +13,7 @@ from tvm_neuron.codegen.cpu.narrow_floats import with_narrow_floats
 from tvm_neuron.codegen.cpu.not_a_number import keep_nan
 from tvm_neuron.codegen.cpu.positions import check_positions
 from tvm_neuron.codegen.cpu.products import PRODUCTS
+from tvm_neuron.codegen.cpu.products_in_turn import products_in_turn
 from tvm_neuron.codegen.cpu.rename import with_prefix
 from tvm_neuron.codegen.cpu.scattering import SCATTERING
 from tvm_neuron.codegen.cpu.schedule import schedule_kernels
@@ -44,6 +45,7 @@ def lower(mod: tvm.IRModule, prefix: str = "") -> tvm.IRModule:
         define_sizes_first,
         schedule_kernels,
         keep_nan,
+        products_in_turn,
         allocate_empty_constants,
         relax.pipeline.default_build_pipeline(),
     ]
