@@ -21,9 +21,10 @@ from tvm_neuron.codegen.cpu.sizes_first import define_sizes_first
 from tvm_neuron.codegen.cpu.suppression import SUPPRESSION
 from tvm_neuron.codegen.cpu.truths import TRUTHS
 from tvm_neuron.codegen.cpu.variants import with_variants
+from tvm_neuron.codegen.quiet_kernels import QUIET_KERNELS
 from tvm_neuron.codegen.zero_operands import ZERO_OPERANDS
 
-_KERNELS = {**CASTS, **EXTREMES, **PRODUCTS, **SCATTERING, **SUPPRESSION, **TRUTHS, **ZERO_OPERANDS}
+_KERNELS = {**CASTS, **EXTREMES, **PRODUCTS, **QUIET_KERNELS, **SCATTERING, **SUPPRESSION, **TRUTHS, **ZERO_OPERANDS}
 
 
 def lower(mod: tvm.IRModule, prefix: str = "") -> tvm.IRModule:
