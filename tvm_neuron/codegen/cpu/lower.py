@@ -27,11 +27,12 @@ from tvm_neuron.codegen.zero_operands import ZERO_OPERANDS
 _KERNELS = {**CASTS, **EXTREMES, **PRODUCTS, **QUIET_KERNELS, **SCATTERING, **SUPPRESSION, **TRUTHS, **ZERO_OPERANDS}
 
 
-def lower(mod: tvm.IRModule, prefix: str = "") -> tvm.IRModule:
+def lower(mod: tvm.IRModule, prefix: str = "", is_plain: bool = False) -> tvm.IRModule:
     """A module of operators and calls of Neuron subgraphs as what the virtual machine's code generator takes.
 
-    `prefix` begins the names of the kernels.
+    `prefix` begins the names of the kernels. Plain ones compute one operator each, as TVM writes it.
     """
+    fused = [] if is_plain else [relax.transform.FuseOps(), relax.transform.FuseTIR()]
     passes = [
         loops_as_functions,
         draw_at_run_time,
@@ -41,10 +42,9 @@ def lower(mod: tvm.IRModule, prefix: str = "") -> tvm.IRModule:
         relax.transform.LegalizeOps(with_narrow_floats(_KERNELS)),
         relax.transform.AnnotateTIROpPattern(),
         relax.transform.FoldConstant(),
-        relax.transform.FuseOps(),
-        relax.transform.FuseTIR(),
+        *fused,
         define_sizes_first,
-        schedule_kernels,
+        *([] if is_plain else [schedule_kernels]),
         keep_nan,
         products_in_turn,
         allocate_empty_constants,
