@@ -21,6 +21,7 @@ from tvm_neuron.codegen.cpu.sizes_first import define_sizes_first
 from tvm_neuron.codegen.cpu.suppression import SUPPRESSION
 from tvm_neuron.codegen.cpu.truths import TRUTHS
 from tvm_neuron.codegen.cpu.variants import with_variants
+from tvm_neuron.codegen.cpu.wrapping import wrap_integers
 from tvm_neuron.codegen.quiet_kernels import QUIET_KERNELS
 from tvm_neuron.codegen.zero_operands import ZERO_OPERANDS
 
@@ -40,6 +41,7 @@ def lower(mod: tvm.IRModule, prefix: str = "", is_plain: bool = False) -> tvm.IR
         relax.backend.DispatchSampling(),
         relax.backend.DispatchSortScan(),
         relax.transform.LegalizeOps(with_narrow_floats(_KERNELS)),
+        wrap_integers,
         relax.transform.AnnotateTIROpPattern(),
         relax.transform.FoldConstant(),
         *fused,
