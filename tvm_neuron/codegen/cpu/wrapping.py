@@ -1,7 +1,7 @@
 """wrap_integers: sums, differences and products of integers that have too many bits keep the low ones, as elsewhere.
 
-TVM and LLVM take it for granted that all bits are enough: x * 2000000000 / 2000000000 in one kernel was x. Here they are
-computed in twice as many, and of 64 in steps of which none has more.
+TVM and LLVM take it for granted that all bits are enough: in one kernel x * 2000000000 / 2000000000 was x. Here they
+are computed in twice as many, and of 64 in steps of which none has more.
 """
 
 from typing import Any
