@@ -17,6 +17,7 @@ from tvm_neuron.codegen.cpu.products_in_turn import products_in_turn
 from tvm_neuron.codegen.cpu.rename import with_prefix
 from tvm_neuron.codegen.cpu.scattering import SCATTERING
 from tvm_neuron.codegen.cpu.schedule import schedule_kernels
+from tvm_neuron.codegen.cpu.signs import SIGNS
 from tvm_neuron.codegen.cpu.sizes_first import define_sizes_first
 from tvm_neuron.codegen.cpu.suppression import SUPPRESSION
 from tvm_neuron.codegen.cpu.truths import TRUTHS
@@ -25,7 +26,9 @@ from tvm_neuron.codegen.cpu.wrapping import wrap_integers
 from tvm_neuron.codegen.quiet_kernels import QUIET_KERNELS
 from tvm_neuron.codegen.zero_operands import ZERO_OPERANDS
 
-_KERNELS = {**CASTS, **EXTREMES, **PRODUCTS, **QUIET_KERNELS, **SCATTERING, **SUPPRESSION, **TRUTHS, **ZERO_OPERANDS}
+_KERNELS = {
+    **CASTS, **EXTREMES, **PRODUCTS, **QUIET_KERNELS, **SCATTERING, **SIGNS, **SUPPRESSION, **TRUTHS, **ZERO_OPERANDS,
+}  # fmt: skip
 
 
 def lower(mod: tvm.IRModule, prefix: str = "", is_plain: bool = False) -> tvm.IRModule:
