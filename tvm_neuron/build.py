@@ -9,7 +9,7 @@ import tvm
 from tvm import relax
 
 from tvm_neuron.codegen import byoc, cpu
-from tvm_neuron.codegen.defects import PartError, is_defect, write_down
+from tvm_neuron.codegen.defects import PartError, is_defect, tell, write_down
 from tvm_neuron.codegen.options import BuildOptions, build_options, current_options
 from tvm_neuron.codegen.retreat import Retreat
 from tvm_neuron.codegen.share import multiplications_moved, subgraphs, warn_of_little_work
@@ -41,9 +41,28 @@ def build(
     options = options or current_options() or BuildOptions()
     host = _host(options)
     with _naming_stages(options) as options, host:
-        mod = lower(mod, params, options, prefix)
-        options.on_stage("link")
-        return relax.build(mod, host, relax_pipeline=None)
+        mod = _with_neffs(mod, params, options)
+        try:
+            return _linked(mod, options, host, prefix)
+        except Exception as error:
+            if not is_defect(error):
+                raise
+            defect = internal_error(error, "the CPU parts")
+            try:
+                library = _linked(mod, options, host, prefix, is_plain=True)
+            except Exception:
+                raise error from None
+            tell(defect, "the CPU's operators run one by one and take longer", options)
+            return library
+
+
+def _linked(
+    mod: tvm.IRModule, options: BuildOptions, host: tvm.target.Target, prefix: str, is_plain: bool = False
+) -> tvm.runtime.Executable:
+    options.on_stage("compile the CPU parts")
+    mod = cpu.lower(mod, prefix, is_plain)
+    options.on_stage("link")
+    return relax.build(mod, host, relax_pipeline=None)
 
 
 def _host(options: BuildOptions) -> tvm.target.Target:
@@ -71,16 +90,21 @@ def _naming_stages(options: BuildOptions) -> Iterator[BuildOptions]:
         raise defect from error
 
 
-def lower(mod: tvm.IRModule, params: Params | None, options: BuildOptions, prefix: str = "") -> tvm.IRModule:
-    """All passes from the imported module to what the virtual machine's code generator takes; `prefix`: see `build`."""
+def lower(mod: tvm.IRModule, params: Params | None, options: BuildOptions) -> tvm.IRModule:
+    """All passes from the imported module to what the virtual machine's code generator takes."""
+    mod = _with_neffs(mod, params, options)
+    options.on_stage("compile the CPU parts")
+    return cpu.lower(mod)
+
+
+def _with_neffs(mod: tvm.IRModule, params: Params | None, options: BuildOptions) -> tvm.IRModule:
+    """The imported module with calls of NEFFs; what is left is the CPU's."""
     load_device(options.device)
     options = options.begun()
     options.on_stage("normalise")
     mod = normalize(mod, params)
     warn_of_open_sizes(mod[MAIN])
-    mod = place(mod, options)
-    options.on_stage("compile the CPU parts")
-    return cpu.lower(mod, prefix)
+    return place(mod, options)
 
 
 def lower_natively(mod: tvm.IRModule, options: BuildOptions) -> tvm.IRModule:

@@ -11,10 +11,11 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+import tvm
 from onnx import helper
 
 import tvm_neuron
-from tests.onnx_models import make_model
+from tests.onnx_models import make_model, reference
 from tvm_neuron import relay
 from tvm_neuron.build import BuildOptions, placed
 from tvm_neuron.codegen import capability, choose, compile_stage, emit_stage, function, legalise, worth
@@ -25,6 +26,14 @@ from tvm_neuron.relay import graph_executor
 RNG = np.random.default_rng(20)
 CONVS = 4
 Plant = Callable[[pytest.MonkeyPatch], None]
+
+ROUNDED_ROWS = onnx.parser.parse_model(
+    """<ir_version: 10, opset_import: ["": 19]> g (float[3, 7] x) => (float[3, 7] y)
+    <float[7] scale = {9, 8, 7, 6, 5, 4, 3}, float[7] bias = {1, 2, 3, 4, 5, 6, 7}, float half = {0.5},
+     float least = {0}, float most = {255}>
+    { normal = LayerNormalization(x, scale, bias)  whole = Round(normal)  near = Clip(whole, least, most)
+      bytes = Cast<to: int = 2>(near)  floats = Cast<to: int = 1>(bytes)  y = Mul(floats, half) }"""
+)
 
 shown = pytest.mark.filterwarnings("default::tvm_neuron.errors.DefectWarning")
 
@@ -230,6 +239,37 @@ def test_a_trial_that_fails(model: onnx.ModelProto, monkeypatch: pytest.MonkeyPa
         library = build(longer, on_cpu=("elu",))
     assert "elu" in {row.name for row in tvm_neuron.report(library).placed("cpu")}
     check_results(longer, library)
+
+
+@shown
+@pytest.mark.parametrize("step", ["schedule_kernels", "products_in_turn"])
+def test_kernels_of_the_cpu_that_fail_run_one_by_one(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that fails when kernels are made, and one without which TVM fails when they are linked."""
+
+    @tvm.transform.module_pass(opt_level=0, name="Broken")
+    def broken(mod: tvm.IRModule, _context: tvm.transform.PassContext) -> tvm.IRModule:
+        if step == "schedule_kernels":
+            raise AssertionError("no such loop")
+        return mod
+
+    monkeypatch.setattr(sys.modules["tvm_neuron.codegen.cpu.lower"], step, broken)
+    said = "no such loop" if step == "schedule_kernels" else "Let cannot bind the same var"
+    with pytest.warns(DefectWarning, match=f"one by one and take longer: defect of the compiler, NCC51.*{said}"):
+        library = build(ROUNDED_ROWS, on_cpu=("*",))
+    x = RNG.standard_normal((3, 7)).astype(np.float32)
+    executor = graph_executor.GraphModule(library["default"]())
+    executor.run(x=x)
+    np.testing.assert_allclose(executor.get_output(0).numpy(), reference(ROUNDED_ROWS, {"x": x})[0], rtol=1e-6)
+
+
+def test_kernels_of_the_cpu_that_fail_either_way(model: onnx.ModelProto, monkeypatch: pytest.MonkeyPatch) -> None:
+    @tvm.transform.module_pass(opt_level=0, name="Broken")
+    def broken(_mod: tvm.IRModule, _context: tvm.transform.PassContext) -> tvm.IRModule:
+        raise AssertionError("no such name")
+
+    monkeypatch.setattr(sys.modules["tvm_neuron.codegen.cpu.lower"], "keep_nan", broken)
+    with pytest.raises(InternalError, match="no such name; bundle written to "):
+        build(model)
 
 
 @shown

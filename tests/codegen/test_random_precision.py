@@ -53,10 +53,12 @@ def little_memory(folder: Path) -> tvm.target.Target:
 
 
 SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 40))]
+MODES = ("matmult", "matmult-fp16", "all-fp16", "none")
+IN_TURNS = [pytest.param(seed, mode, marks=pytest.mark.slow) for seed in range(3, 40) for mode in MODES[seed % 2 :: 2]]
+"""Two modes a network; `test_a_mode_for_each_operator` has the others among its operators'."""
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("mode", ["matmult", "matmult-fp16", "all-fp16", "none"])
+@pytest.mark.parametrize(("seed", "mode"), [*((seed, mode) for seed in range(3) for mode in MODES), *IN_TURNS])
 def test_modes(seed: int, mode: str) -> None:
     check(RandomNetwork(seed, operators=6), "neuron/inf2", BuildOptions(fp32_cast=mode), BOUNDS[mode])
 

@@ -117,6 +117,16 @@ def test_one_hot_of_indices_in_and_out_of_range(axis: int) -> None:
     check(helper.make_node("OneHot", ["i", "d", "v"], ["y"], axis=axis), inputs, {"d": np.int64(5)})
 
 
+@pytest.mark.parametrize("align_corners", [0, 1])
+@pytest.mark.parametrize("size", [[1, 2, 4, 3], [2, 1, 2, 5], [1, 1, 2, 3, 4]], ids=str)
+def test_grids_of_a_single_matrix(size: list[int], align_corners: int) -> None:
+    # the standard's body squeezes away a batch of one
+    rank = len(size) - 2
+    theta = np.random.default_rng(3).integers(-4, 5, (size[0], rank, rank + 1)).astype(np.float32)
+    node = helper.make_node("AffineGrid", ["theta", "size"], ["y"], align_corners=align_corners)
+    check(node, {"theta": theta}, {"size": np.int64(size)}, 2.0**-7)  # coordinates are rounded to bfloat16
+
+
 @pytest.mark.parametrize(("reverse", "exclusive"), [(0, 0), (0, 1), (1, 0), (1, 1)])
 def test_products_so_far(reverse: int, exclusive: int) -> None:
     node = helper.make_node("CumProd", ["x", "a"], ["y"], reverse=reverse, exclusive=exclusive)

@@ -31,8 +31,8 @@ def test_agrees_with_onnxruntime(network: Reference, target: str, batch: int) ->
     check(network, executor.get_output(0).numpy())
 
 
-def test_resnet50_through_tvm_compile() -> None:
-    network = reference("resnet50")
+def test_squeezenet_through_tvm_compile() -> None:
+    network = reference("squeezenet")
     mod, _ = relay.frontend.from_onnx(network.model)
     library = tvm.compile(mod, target="neuron")
     assert {row.where for row in tvm_neuron.report(library).placement} <= {"neuroncore", "compile time"}

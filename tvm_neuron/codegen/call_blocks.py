@@ -6,6 +6,7 @@ from typing import Any
 import tvm
 from tvm import relax, tirx
 
+from tvm_neuron.codegen.quiet_kernels import QUIET_KERNELS
 from tvm_neuron.codegen.read_kernel import read_kernel
 from tvm_neuron.codegen.template import Template
 from tvm_neuron.codegen.zero_operands import ZERO_OPERANDS
@@ -19,6 +20,7 @@ from tvm_neuron.schedule.tensor import Tensor
 
 _LARGEST_BY_VALUE = 16
 """Floating constants of more elements are operands like any other: no kernel depends on their values."""
+_KERNELS = QUIET_KERNELS | ZERO_OPERANDS
 _MOST_TEMPLATES = 4096
 _templates: dict[str, Template] = {}
 
@@ -81,7 +83,7 @@ def _counts_by_value(constant: tvm.ir.GenericConst) -> bool:
 
 
 def _read(call: relax.Call, origin: Origin) -> Template:
-    legalise_op = ZERO_OPERANDS.get(call.op.name) or call.op.get_attr("FLegalize")
+    legalise_op = _KERNELS.get(call.op.name) or call.op.get_attr("FLegalize")
     if legalise_op is None:
         raise CompileError(f"{origin}: {call.op.name} has no TOPI kernel")
     builder = relax.BlockBuilder()

@@ -1,8 +1,13 @@
-"""Maxima and minima of floats that keep NaN, which TVM's take for the smaller and for the larger number."""
+"""Maxima and minima of floats that keep NaN, which TVM's take for the smaller and for the larger number.
+
+And comparisons of what may be NaN with itself, which TVM takes for true, and differences: it takes x - x for 0, though
+of infinities it is NaN, and x + c - c for x, which it rounds.
+"""
 
 import operator
 from collections.abc import Callable
 from functools import partial
+from math import isnan
 from typing import Any
 
 import tvm
@@ -18,10 +23,17 @@ def keep_nan(mod: tvm.IRModule, _context: tvm.transform.PassContext) -> tvm.IRMo
     found = mod.clone()
     for name, func in mod.functions_items():
         if isinstance(func, tirx.PrimFunc):
-            choose = partial(_unless, names_operands=not has_bfloat16(func))
+            names_operands = not has_bfloat16(func)
+            choose = partial(_unless, names_operands=names_operands)
             found[name] = tvm_ffi.structural_map(
                 func,
-                [(tirx.Max, partial(choose, operator.gt)), (tirx.Min, partial(choose, operator.lt))],
+                [
+                    (tirx.Max, partial(choose, operator.gt)),
+                    (tirx.Min, partial(choose, operator.lt)),
+                    *((kind, _equal_to_itself) for kind in (tirx.EQ, tirx.LE, tirx.GE)),
+                    (tirx.NE, _other_than_itself),
+                    *([(tirx.Sub, _without_what_cancels)] if names_operands else []),
+                ],
             )
     return found
 
@@ -31,18 +43,57 @@ def _unless(is_second: Callable[[Any, Any], tirx.Expr], found: tirx.Max | tirx.M
 
     What is computed has a name, for it is read two or three times: ten of them within each other would be 59,049.
     """
-    if not str(found.ty).startswith(("float", "bfloat")):
+    if not _is_float(found):
         return found
     first, second = found.a, found.b
+    for constant in (first, second):
+        if isinstance(constant, tirx.FloatImm) and isnan(constant.value):
+            return constant
     if names_operands:
         first, second = _named("first", first), _named("second", second)
     takes_second = is_second(second, first)
     if not isinstance(second, tirx.FloatImm):
-        number = second.astype("float32") if str(found.ty).startswith("bfloat") else second  # which has no isnan
-        takes_second = tirx.any(takes_second, tirx.isnan(number))
+        takes_second = tirx.any(takes_second, _is_nan(second))
     value = tirx.Select(takes_second, second, first)
     value = value if second.same_as(found.b) else tirx.Let(second, found.b, value)
     return value if first.same_as(found.a) else tirx.Let(first, found.a, value)
+
+
+def _equal_to_itself(found: Any) -> tirx.Expr:
+    return tirx.Not(_is_nan(found.a)) if _is_of_itself(found) else found
+
+
+def _other_than_itself(found: tirx.NE) -> tirx.Expr:
+    return _is_nan(found.a) if _is_of_itself(found) else found
+
+
+def _is_of_itself(found: Any) -> bool:
+    return _is_float(found.a) and bool(tvm_ffi.structural_equal(found.a, found.b))
+
+
+def _without_what_cancels(found: tirx.Sub) -> tirx.Expr:
+    """With a name for the first number where some of it is in the second one too: TVM doesn't look behind names."""
+    if not _is_float(found):
+        return found
+    if not any(tvm_ffi.structural_equal(one, other) for one in _parts(found.a) for other in _parts(found.b)):
+        return found
+    whole = ir.Var("whole", found.a.ty)
+    return tirx.Let(whole, found.a, whole - found.b)
+
+
+def _parts(number: tirx.Expr, depth: int = 2) -> list[tirx.Expr]:
+    """The expression and what it is computed of in so many steps."""
+    names = ("a", "b", "true_value", "false_value", "body", "value")
+    inner = [getattr(number, name) for name in names if depth and isinstance(getattr(number, name, None), tirx.Expr)]
+    return [number, *(part for each in inner for part in _parts(each, depth - 1))]
+
+
+def _is_float(number: tirx.Expr) -> bool:
+    return str(number.ty).startswith(("float", "bfloat"))
+
+
+def _is_nan(number: tirx.Expr) -> tirx.Expr:
+    return tirx.isnan(number.astype("float32") if str(number.ty).startswith("bfloat") else number)
 
 
 def _named(name: str, operand: tirx.Expr) -> tirx.Expr:

@@ -74,7 +74,8 @@ def body_of(node: onnx.NodeProto, types: Sequence[onnx.TypeProto], opset: int) -
         return None
     if schema.has_function:
         version = _newest(schema.function_opset_versions, opset)
-        return _from_bytes(schema.get_function_with_opset_version(version))
+        body = _from_bytes(schema.get_function_with_opset_version(version))
+        return _with_single_batches(body) if body and node.op_type == "AffineGrid" else body
     if schema.has_context_dependent_function:
         version = _newest(schema.context_dependent_function_opset_versions, opset)
         encoded = [type_.SerializeToString() for type_ in types]
@@ -82,6 +83,14 @@ def body_of(node: onnx.NodeProto, types: Sequence[onnx.TypeProto], opset: int) -
             schema.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), encoded)
         )
     return None
+
+
+def _with_single_batches(body: onnx.FunctionProto) -> onnx.FunctionProto:
+    """AffineGrid's body, which squeezes the rows of each matrix and, since it names no axis, a batch of one as well."""
+    for message in messages(body):
+        if isinstance(message, onnx.NodeProto) and message.op_type == "Squeeze" and len(message.input) == 1:
+            message.input.append("one_1d")
+    return body
 
 
 def bound_body(function: onnx.FunctionProto, node: onnx.NodeProto, opset: int) -> list[onnx.NodeProto]:
