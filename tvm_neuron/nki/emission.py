@@ -10,7 +10,7 @@ from tvm_neuron.isa.dtypes import MATMUL_DTYPES, WORDS
 from tvm_neuron.isa.ranges import QUADRANT
 from tvm_neuron.nki.contents import OTHER, SUMS, ZEROS, contents_of, is_added
 from tvm_neuron.nki.index import Mask
-from tvm_neuron.nki.patterns import boxes, tile_on_chip
+from tvm_neuron.nki.patterns import boxes, tile_on_chip, tiles_on_chip
 from tvm_neuron.nki.source import place, wrong
 from tvm_neuron.nki.tensors import Tensors
 from tvm_neuron.nki.view import ZERO, Axis, Tensor, View
@@ -197,9 +197,11 @@ class Emission(Tensors):
         stationary, moving, psum = stationary.narrow({}), moving.narrow(free), psum.narrow(free)
         for view in (stationary, moving):
             self._check_written(view)
-        left, right, out = (
-            tile_on_chip(view, view.ndim - 1 if build is MatmulPairs else 0) for view in (stationary, moving, psum)
-        )
+        left = tile_on_chip(stationary, stationary.ndim - 1 if build is MatmulPairs else 0)
+        if build is MatmulPairs:
+            right, out = (tile_on_chip(view, view.ndim - 1) for view in (moving, psum))
+        else:  # axes that only one of them has joined are those of both
+            right, out = tiles_on_chip(moving, psum)
         ends = {"stationary": stationary, "moving": moving, "psum": psum}
         places = {name: (view.tensor.number, view.start[0]) for name, view in ends.items()}
         made = build(left, right, out, () if is_first or not is_added(psum) else None)
