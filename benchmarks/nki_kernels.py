@@ -137,7 +137,7 @@ def run_library(entry: nki_library.Entry) -> Found:
 
     def call() -> Any:
         function = entry.called(get) if entry.called else nki_library.member(entry.module, entry.function)
-        return nki.jit(function)[1](*arguments, **words)
+        return nki.jit(function).on(entry.chip)[1](*arguments, **words)
 
     compare = lambda found: off(entry.compared(found), wanted)  # noqa: E731
     return _run(nki_library.LIBRARY, entry.name, call, compare, entry.tolerance)

@@ -23,6 +23,7 @@ from tvm_neuron.isa import (
     TensorTensor,
     Transpose,
 )
+from tvm_neuron.isa.engines import BY_NAME
 from tvm_neuron.sim.clock import clock_hz
 
 Work = list[tuple[int, Instruction]]  # how often, what
@@ -31,8 +32,8 @@ Work = list[tuple[int, Instruction]]  # how often, what
 def in_turn_us(operators: Iterator[Work], device: Device) -> float:
     """The sum over operators of their busiest engine's time, and of each of their engines' latency once.
 
-    The steps of an operator on ACT and POOL need each other's results, so they take their latency each time; products
-    follow one another without, and transfers overlap theirs.
+    The steps of an operator on engines that read late need each other's results, so they take their latency each time;
+    products follow one another without, and transfers overlap theirs.
     """
     total = 0.0
     for work in operators:
@@ -42,7 +43,7 @@ def in_turn_us(operators: Iterator[Work], device: Device) -> float:
             instruction.check(device)
             engine, cost = instruction.engine, instruction.cost(device)
             cycle_us = 1e6 / clock_hz(device, engine)
-            each = cost.busy_cycles + (cost.latency_cycles if engine in ("act", "pool") else 0)
+            each = cost.busy_cycles + (cost.latency_cycles if BY_NAME[engine].reads_late else 0)
             busy[engine] = busy.get(engine, 0.0) + times * each * cycle_us
             first[engine] = cost.latency_cycles * cycle_us
         total += max(busy.values()) + sum(first.values())
