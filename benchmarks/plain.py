@@ -154,8 +154,15 @@ class Plain:
 _RESNETS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}
 
 
-def resnet(plain: Plain, layers: int = 50) -> Iterator[Work]:
-    """Batch 1, 224 x 224; blocks of two convolutions in the smallest, else bottlenecks."""
+def resnet(plain: Plain, layers: int = 50, batch: int = 1) -> Iterator[Work]:
+    """224 x 224; blocks of two convolutions in the smallest, else bottlenecks. Weights come once for all images."""
+    for work in _resnet(plain, layers):
+        yield [(times if isinstance(one, DmaCopy) else times * batch, one) for times, one in work]
+    yield plain.dense(512 if layers == 18 else 2048, 1000, batch)
+
+
+def _resnet(plain: Plain, layers: int) -> Iterator[Work]:
+    """Of one image, but for the last layer."""
     yield plain.convolution(3, 64, 7, 112)
     yield plain.pool(64, 9, 56, "max")
     depth, wider = 64, 1 if layers == 18 else 4
@@ -173,7 +180,6 @@ def resnet(plain: Plain, layers: int = 50) -> Iterator[Work]:
             yield plain.convolution(width, wider * width, 3 if wider == 1 else 1, size, is_joined=True)
             depth = wider * width
     yield plain.pool(depth, 49, 1, "add")
-    yield plain.dense(depth, 1000, 1)
 
 
 def vgg16(plain: Plain) -> Iterator[Work]:
