@@ -82,9 +82,8 @@ class Carried:
     def read(self, view: View, now: Iteration) -> None:
         """A view of one logical tile is read."""
         place = view.tensor.number, view.start[0]
-        regions, region = self._written.get(place), None
-        for other, then, at in regions.values() if regions else ():
-            if (iterations := _apart(then, now)) and other.meets(region := region or _region(view)):
+        for other, then, at in self._written.get(place, {}).values():
+            if (iterations := _apart(then, now)) and other.meets(region := _region(view)):
                 known = [read for read in self._read.get(place, ()) if read.now == now]
                 self._read[place] = [*known, _Read(region, now, iterations, at)]
 
