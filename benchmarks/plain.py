@@ -23,6 +23,7 @@ from tvm_neuron.isa import (
     TensorTensor,
     Transpose,
 )
+from tvm_neuron.isa.engines import BY_NAME
 from tvm_neuron.sim.clock import clock_hz
 
 Work = list[tuple[int, Instruction]]  # how often, what
@@ -31,8 +32,8 @@ Work = list[tuple[int, Instruction]]  # how often, what
 def in_turn_us(operators: Iterator[Work], device: Device) -> float:
     """The sum over operators of their busiest engine's time, and of each of their engines' latency once.
 
-    The steps of an operator on ACT and POOL need each other's results, so they take their latency each time; products
-    follow one another without, and transfers overlap theirs.
+    The steps of an operator on engines that read late need each other's results, so they take their latency each time;
+    products follow one another without, and transfers overlap theirs.
     """
     total = 0.0
     for work in operators:
@@ -42,7 +43,7 @@ def in_turn_us(operators: Iterator[Work], device: Device) -> float:
             instruction.check(device)
             engine, cost = instruction.engine, instruction.cost(device)
             cycle_us = 1e6 / clock_hz(device, engine)
-            each = cost.busy_cycles + (cost.latency_cycles if engine in ("act", "pool") else 0)
+            each = cost.busy_cycles + (cost.latency_cycles if BY_NAME[engine].reads_late else 0)
             busy[engine] = busy.get(engine, 0.0) + times * each * cycle_us
             first[engine] = cost.latency_cycles * cycle_us
         total += max(busy.values()) + sum(first.values())
@@ -153,8 +154,15 @@ class Plain:
 _RESNETS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}
 
 
-def resnet(plain: Plain, layers: int = 50) -> Iterator[Work]:
-    """Batch 1, 224 x 224; blocks of two convolutions in the smallest, else bottlenecks."""
+def resnet(plain: Plain, layers: int = 50, batch: int = 1) -> Iterator[Work]:
+    """224 x 224; blocks of two convolutions in the smallest, else bottlenecks. Weights come once for all images."""
+    for work in _resnet(plain, layers):
+        yield [(times if isinstance(one, DmaCopy) else times * batch, one) for times, one in work]
+    yield plain.dense(512 if layers == 18 else 2048, 1000, batch)
+
+
+def _resnet(plain: Plain, layers: int) -> Iterator[Work]:
+    """Of one image, but for the last layer."""
     yield plain.convolution(3, 64, 7, 112)
     yield plain.pool(64, 9, 56, "max")
     depth, wider = 64, 1 if layers == 18 else 4
@@ -172,7 +180,6 @@ def resnet(plain: Plain, layers: int = 50) -> Iterator[Work]:
             yield plain.convolution(width, wider * width, 3 if wider == 1 else 1, size, is_joined=True)
             depth = wider * width
     yield plain.pool(depth, 49, 1, "add")
-    yield plain.dense(depth, 1000, 1)
 
 
 def vgg16(plain: Plain) -> Iterator[Work]:

@@ -28,6 +28,24 @@ def product(a, b):
 
 
 @nki.jit
+def convolution(x, w):
+    """[O, H - 2, W - 2] of an image [C, H, W] and weights [O, C, 3, 3]: a product for each tap."""
+    (channels, high, wide), outputs = x.shape, w.shape[0]
+    out = nl.ndarray((outputs, high - 2, wide - 2), x.dtype, buffer=nl.shared_hbm)
+    image, taps = loaded(x), nl.ndarray((channels, 9, outputs), x.dtype)
+    for tap in range(9):
+        nisa.dma_copy(dst=taps[:, tap], src=w.ap([[9, channels], [channels * 9, outputs]], offset=tap))
+    total = nl.ndarray(out.shape, nl.float32, buffer=nl.psum)
+    for tap in range(9):
+        a, b = divmod(tap, 3)
+        nisa.nc_matmul(total, taps[:, tap], image[:, a : a + high - 2, b : b + wide - 2])
+    found = nl.ndarray(out.shape, x.dtype)
+    nisa.tensor_copy(found, total)
+    nisa.dma_copy(dst=out, src=found)
+    return out
+
+
+@nki.jit
 def softmax(x):
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     tile = loaded(x)
@@ -40,6 +58,32 @@ def softmax(x):
     nisa.tensor_scalar(dst=tile, data=powers, op0=nl.multiply, operand0=total, engine=nisa.vector_engine)
     nisa.dma_copy(dst=out, src=tile)
     return out
+
+
+@nki.jit
+def by_hand(x, second, partition=0):
+    """exp(x) + x of two tiles at addresses."""
+    out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+    a = nl.ndarray(x.shape, nl.float32, buffer=nl.sbuf, address=(0, 64))
+    b = nl.ndarray(x.shape, nl.float32, buffer=nl.sbuf, address=(partition, second))
+    nisa.dma_copy(dst=a, src=x)
+    nisa.activation(b, nl.exp, a)
+    nisa.tensor_tensor(b, a, b, op=nl.add)
+    nisa.dma_copy(dst=out, src=b)
+    return out
+
+
+@nki.jit
+def all_of_it(x):
+    """What every core writes to the same place."""
+    out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=loaded(x))
+    return out
+
+
+@nki.jit
+def without_a_destination(x):
+    nisa.activation(op=nl.exp, data=loaded(x))
 
 
 @nki.jit

@@ -115,6 +115,29 @@ def test_inverted() -> None:
     assert np.array_equal(of_two(lambda a, _: nl.invert(nl.greater(a, 0)), x, 0), x <= 0)
 
 
+@nki.jit
+def by_operators(x, y, bits):
+    out, found, kept = (nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm) for a in (x, bits, x))
+    a, b, c = nl.load(x), nl.load(y), nl.load(bits)
+    nl.store(out, (a == b) * 2.0 + (a != 1) * 2.0**a + a % 3 + 7 % (abs(b) + 1))
+    nl.store(found, (~c & 255) | ((c >> 3) ^ (c << 2)) & 0x0F0F)
+    nl.store(kept, nl.where(~((a > 0) & (a < 3) | (b == 1)), a, -1.0))
+    assert x == x and x != y and a in [b, a][1:] and not a == None  # noqa: E711, PT018, SIM201
+    return out, found, kept
+
+
+def test_operators() -> None:
+    """Those of Python, on tiles and numbers; tensors in device memory are compared as themselves."""
+    rng = np.random.default_rng(8)
+    x, y = (rng.integers(-4, 5, (64, 30)).astype(np.float32) for _ in range(2))
+    bits = rng.integers(0, 2**31, (64, 30)).astype(np.int32)
+    out, found, kept = by_operators(x, y, bits)
+    wanted = (x == y) * 2.0 + (x != 1) * 2.0**x + np.mod(x, 3) + np.mod(7, np.abs(y) + 1)
+    np.testing.assert_allclose(out, wanted, rtol=1e-6)
+    np.testing.assert_array_equal(found, (~bits & 255) | ((bits >> 3) ^ (bits << 2)) & 0x0F0F)
+    np.testing.assert_array_equal(kept, np.where(~((x > 0) & (x < 3) | (y == 1)), x, -1))
+
+
 def test_reversed_operands() -> None:
     def function(a, b):
         left = nisa.scalar_tensor_tensor(a, np.subtract, 1.5, np.multiply, b, reverse0=True)

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from tests.nki import beta1, beta2
+from tvm_neuron.errors import KernelError
+from tvm_neuron.isa import Tile
 from tvm_neuron.nki import Kernel, jit, simulate_kernel
 from tvm_neuron.nki.kernel import Traced
 
@@ -46,6 +48,20 @@ def test_products_are_added_in_psum() -> None:
     wanted = a.astype(np.float64).T @ b.astype(np.float64)
     check(beta1.product(a, b), wanted, FLOAT32)
     check(beta2.product(a, b), wanted, FLOAT32)
+
+
+def test_images_are_convolved_by_taps() -> None:
+    """Windows whose rows do not lie one after the other, to sums that do."""
+    x, w = normal(32, 14, 12), normal(48, 32, 3, 3)
+
+    def wanted(image: Array) -> Array:
+        high, wide = image.shape[1] - 2, image.shape[2] - 2
+        taps = [(w[:, :, a, b], image[:, a : a + high, b : b + wide]) for a, b in np.ndindex(3, 3)]
+        return np.asarray(sum(np.einsum("oc,chw->ohw", tap, window) for tap, window in taps))
+
+    wide = x.astype(np.float64)
+    check(beta2.convolution(x, w), wanted(wide), FLOAT32)
+    check(beta1.convolution(x, w), wanted(np.pad(wide, ((0, 0), (1, 1), (1, 1)))), FLOAT32)
 
 
 def test_a_norm_by_rows_and_a_weight_on_every_partition() -> None:
@@ -129,6 +145,32 @@ def test_tiles_lie_where_the_kernel_says(mode: str) -> None:
     loads = [one for one in traced.assembled.program.body if one.destination.shape == (128, 64) and one.engine == "dma"]
     addresses = [one.destination.offset.base for one in loads if hasattr(one.destination, "space")]
     assert addresses == [1024, 1280, 1024, 1280, 1024]
+
+
+def test_addresses_of_later_versions() -> None:
+    x = normal(128, 64)
+    traced = trace(beta2.by_hand, x, 320)
+    check(traced.run("strict"), np.exp(x.astype(np.float64)) + x, FLOAT32)
+    tiles = [tile for one in traced.assembled.program.body for *_, tile in one.tiles()]
+    assert {tile.offset.base for tile in tiles if isinstance(tile, Tile)} == {64, 320}
+    for at, partition, said in (
+        (192, 0, r"is read, in SBUF from byte 64 on, after the one made at .*, whose address is among these"),
+        (320, 64, "a tile is placed at bytes 320 to 576 of partitions 64 to 192; SBUF of trn1 has 196608 bytes in 128"),
+        (1.5, 0, r"address=\(0, 1.5\); it is \(first partition, byte of a partition\), two whole numbers"),
+    ):
+        with pytest.raises(KernelError, match=said):
+            beta2.by_hand(x, at, partition)
+
+
+def test_cores_that_write_to_one_place() -> None:
+    assert np.array_equal(beta2.all_of_it(normal(16, 8)), normal(16, 8))
+    with pytest.raises(KernelError, match=r"core 1 writes 128 elements of .* that core 0 writes at .*py:\d+; which is"):
+        beta2.all_of_it[2](normal(16, 8))
+
+
+def test_a_call_without_its_destination() -> None:
+    with pytest.raises(KernelError, match="activation without dst; it takes dst, op, data, bias"):
+        beta2.without_a_destination(normal(16, 8))
 
 
 def test_a_norm_by_statistics_of_parts() -> None:

@@ -170,6 +170,20 @@ def a_first_number_of_more_digits(x):
     return nisa.tensor_tensor_scan(tile, tile, 2**24 + 1, np.multiply, np.add)
 
 
+def carried_by_any_order(x):
+    state = nl.zeros((128, 64), nl.float32)
+    for turn in nl.affine_range(2):
+        state[...] = nl.tanh(state * 0.5 + nl.load(x[turn : turn + 128]))
+    out = nl.ndarray((128, 64), nl.float32, buffer=nl.shared_hbm)
+    nl.store(out, state)
+    return out
+
+
+def equal_as_a_condition(x):
+    tile = nl.load(x[0:128])
+    return tile if tile == 0 else -tile
+
+
 MESSAGES: dict[Callable[..., object], str] = {
     too_many_partitions: r"shape \[256, 64\] has 256 partitions; trn1 has 128: use smaller tiles",
     beyond: r"indices 200 to 299 of axis 0 of arg0\[256, 64\], which has 256; cut them with a mask",
@@ -198,6 +212,8 @@ MESSAGES: dict[Callable[..., object], str] = {
     whole_numbers_transposed: "int32, by the Tensor engine, which takes floats: use dma_transpose",
     transposed_into_its_own_shape: r"nc_transpose of sbuf\[128, 64\] to psum\[128, 64\]; it gives \[64, 128\]",
     stored_in_every_turn: r"\[128, 8\] is stored in iterations 0 and 1 of an affine_range, which may run in any order",
+    carried_by_any_order: r"iteration 1 of an affine_range reads, and writes, what iteration 0 wrote at .* to sbuf",
+    equal_as_a_condition: r"sbuf\[128, 64\] as a condition: what it holds is known on the core only",
     more_than_a_byte: r"300 in sbuf\[128, 4\], int8: it holds whole numbers from -128 to 127",
     half_of_a_whole_number: "1.5 in .* int32: it holds whole numbers from",
     more_digits_than_float32: "16777217 in .*a memset is a float32, which has 16777216: load it",
@@ -251,6 +267,38 @@ def test_what_is_stored_in_order_or_apart_is_not_refused() -> None:
         return out
 
     np.testing.assert_array_equal(kernel(X), np.concatenate([X[:128, :48], X[2:130, 48:]], 1))
+
+
+def test_what_is_carried_in_order_or_apart_is_not_refused() -> None:
+    """Sums in place, parts of a tile for each iteration, tiles written again as a whole, and what is read before."""
+
+    @nki.jit
+    def kernel(x):  # type: ignore[no-untyped-def]
+        total, state = (nl.zeros((128, 16), nl.float32) for _ in range(2))
+        parts, again = (nl.ndarray((128, 64), nl.float32) for _ in range(2))
+        given = nl.load(x[0:128])
+        for part in nl.affine_range(4):
+            place = nl.ds(16 * part, 16)
+            parts[:, place] = nl.exp(given[:, place])
+            parts[:, place] = parts[:, place] * 2.0
+            total += parts[:, place]
+            total[...] = nl.add(total, parts[:, place])
+            again[:, 0:32] = nl.copy(given[:, 0:32])
+            again[...] = nl.copy(given)
+            parts[:, place] = again[:, place] + parts[:, place]
+        for part in nl.sequential_range(4):
+            state[...] = state * 0.5 + given[:, nl.ds(16 * part, 16)]
+        out = nl.ndarray((128, 96), nl.float32, buffer=nl.shared_hbm)
+        nl.store(out[:, 0:16], total)
+        nl.store(out[:, 16:32], state)
+        nl.store(out[:, 32:96], parts)
+        return out
+
+    powers, some = 2 * np.exp(X[:128]), np.split(X[:128], 4, 1)
+    total = 2 * sum(np.split(powers, 4, 1))
+    state = sum(part * 0.5 ** (3 - at) for at, part in enumerate(some))
+    wanted = np.concatenate([total, state, X[:128] + powers], 1)
+    np.testing.assert_allclose(kernel(X), wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_a_call_outside_of_a_kernel() -> None:

@@ -34,6 +34,7 @@ class Device:
     pool_clock_hz: int
     gpsimd_clock_hz: int  # 0: it has no such engine
     fp32_matmul_passes: int  # 0: the array takes no fp32
+    fp32_transpose_passes: int  # of a transposition through the array
     fp8_matmul_rows: int  # of 8-bit floats that a row of the array multiplies at a time; 0: it takes none
     stationary_columns_per_cycle: int  # of a tile that is loaded into the array; seen where nothing hides that
     moving_max_elems: int

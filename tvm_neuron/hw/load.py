@@ -18,6 +18,7 @@ _LATER: dict[str, Any] = {
     "dma_far_ns": {"value": 0, "source": "not described: no longer, as when the description was made"},
     "dma_indirect_ns": {"value": 0, "source": "not described: no computed addresses"},
     "dma_transpose_percent": {"value": 0, "source": "not described: element by element"},
+    "fp32_transpose_passes": {"value": 4, "source": "not described: as NeuronCore-v2, which multiplies by ones"},
     "fp8_matmul_rows": {"value": 0, "source": "not described: no 8-bit floats"},
     "gpsimd_clock_hz": {"value": 0, "source": "not described: no GpSimd engine"},
     "gpsimd_start_cycles": {"value": 150, "source": "not described: as NeuronCore-v2"},

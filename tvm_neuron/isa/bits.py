@@ -20,7 +20,8 @@ def _need_words(mnemonic: str, *tiles: Tile) -> None:
     dtypes = [tile.dtype for tile in tiles]
     if dtypes[0] not in WORDS or len(set(dtypes)) > 1:
         raise ProgramError(
-            f"{mnemonic}: operands are {', '.join(dtypes)}; operations on bits take int32 alone, or uint32 alone"
+            f"{mnemonic}: operands are {', '.join(dtypes)}; operations on bits take int32 alone, or uint32 alone: cast "
+            "them before"
         )
 
 

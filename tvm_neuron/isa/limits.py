@@ -85,7 +85,7 @@ def check_tile(tile: Tile, device: Device, counts: tuple[int, ...], who: str, an
     if not any_start and any(part % step for part in _parts(tile.partition, counts)):
         raise ProgramError(
             f"{who}: {tile.partitions} partitions start at {tile.partition}; "
-            f"an access of that many starts at a multiple of {step}"
+            f"an access of that many starts at a multiple of {step}: lay it out so, or move it there by DMA"
         )
     if tile.skew and (tile.space != "sbuf" or not any_start):
         raise ProgramError(f"{who}: skewed by {tile.skew} bytes in {tile.space.upper()}; only a DMA does so, in SBUF")
@@ -96,7 +96,10 @@ def check_tile(tile: Tile, device: Device, counts: tuple[int, ...], who: str, an
         raise ProgramError(f"{who}: bytes {tile.offset} are not aligned to {tile.dtype}")
     bank = device.psum_bank_bytes
     if tile.space == "psum" and max(_residues(tile.offset, counts, bank)) + tile.extent_bytes > bank:
-        raise ProgramError(f"{who}: {tile.extent_bytes} bytes from {tile.offset} cross a PSUM bank of {bank} bytes")
+        raise ProgramError(
+            f"{who}: {tile.extent_bytes} bytes from {tile.offset} cross a PSUM bank of {bank} bytes: use smaller "
+            "tiles, or parts that lie in one bank"
+        )
 
 
 def check_bounds(tile: Tile, device: Device, counts: Sequence[int], who: str) -> None:

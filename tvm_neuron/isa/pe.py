@@ -13,8 +13,6 @@ from tvm_neuron.isa.instruction import Array, Instruction
 from tvm_neuron.isa.operand import first, reads, updates, writes
 from tvm_neuron.isa.tile import Tile
 
-_FLOAT32_PASSES = 4  # of a transposition where the array multiplies no float32: taken as on NeuronCore-v2
-
 
 class Matmul(Instruction, opcode=0x10, engine="pe", mnemonic="nc_matmul"):
     """psum[M, *N] = (first ? 0 : psum) + stationary[K, M].T @ moving[K, *N] in float32; K <= PE rows, M <= columns."""
@@ -137,5 +135,5 @@ class Transpose(Instruction, opcode=0x11, engine="pe", mnemonic="nc_transpose"):
 
     def cost(self, device: Device) -> Cost:
         p, f = self.source.partitions, prod(count for _, count in self.source.dims)
-        passes = device.fp32_matmul_passes or _FLOAT32_PASSES if self.source.dtype == "float32" else 1
+        passes = device.fp32_transpose_passes if self.source.dtype == "float32" else 1
         return Cost(max(p, min(device.matmul_min_cycles, f)) * passes, device.instruction_latency_cycles)

@@ -21,12 +21,16 @@ def _check_eight(mnemonic: str, source: Tile, **eight: Tile) -> None:
         if tile.shape != (source.partitions, _VALUES):
             raise ProgramError(f"{mnemonic}: {name} is {list(tile.shape)}; it must be [{source.partitions}, {_VALUES}]")
     if source.free_elems > _MOST:
-        raise ProgramError(f"{mnemonic}: {source.free_elems} elements of each partition; at most {_MOST} are searched")
+        raise ProgramError(
+            f"{mnemonic}: {source.free_elems} elements of each partition; at most {_MOST} are searched: take parts"
+        )
 
 
 def _check_places(mnemonic: str, indices: Tile) -> None:
     if indices.dtype not in _PLACES:
-        raise ProgramError(f"{mnemonic}: indices become {indices.dtype}; they must be {', '.join(_PLACES)}")
+        raise ProgramError(
+            f"{mnemonic}: indices become {indices.dtype}; they must be {', '.join(_PLACES)}: cast them afterwards"
+        )
 
 
 def _flat(source: Array, tile: Tile) -> Array:
@@ -47,7 +51,9 @@ class Max8(Instruction, opcode=0x60, engine="pool", mnemonic="max8"):
     def check(self, device: Device) -> None:
         _check_eight("max8", self.source, result=self.result)
         if self.source.free_elems < _VALUES:
-            raise ProgramError(f"max8: {self.source.free_elems} elements of each partition; at least 8 are needed")
+            raise ProgramError(
+                f"max8: {self.source.free_elems} elements of each partition; at least 8 are needed: fill it up"
+            )
 
     def compute(self, *sources: Array) -> Array:
         return np.sort(_flat(sources[0], self.source), -1)[..., : -_VALUES - 1 : -1]

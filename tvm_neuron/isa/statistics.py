@@ -24,7 +24,7 @@ class BnStats(Instruction, opcode=0x3C, engine="pool", mnemonic="bn_stats"):
         if self.result.shape != (self.source.partitions, 2 * _COUNTED) or elems > most:
             raise ProgramError(
                 f"bn_stats: from {list(self.source.shape)} to {list(self.result.shape)}; it takes at most {most} "
-                f"elements to [{self.source.partitions}, {2 * _COUNTED}]"
+                f"elements to [{self.source.partitions}, {2 * _COUNTED}]: take parts, and bn_aggr of all of them"
             )
 
     def compute(self, *sources: Array) -> Array:

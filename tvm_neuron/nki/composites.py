@@ -30,9 +30,7 @@ def logical_not(x: View, *, dtype: Any = None, mask: Any = None, **_: Any) -> Vi
 
 def invert(x: View, *, dtype: Any = None, mask: Any = None, **_: Any) -> View:
     """All bits of whole numbers turned around; of truth values the opposite."""
-    if x.dtype == "bool":
-        return logical_not(x, dtype=dtype, mask=mask)
-    return tile_of(calls.binary("bitwise_xor", x, -1), mask, dtype)
+    return tile_of(calls.inverted(x), mask, dtype)
 
 
 def cos(x: View, *, dtype: Any = None, mask: Any = None, **_: Any) -> View:

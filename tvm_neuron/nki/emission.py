@@ -5,13 +5,24 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from tvm_neuron.isa import Activation, Instruction, Matmul, MatmulPairs, Memset, StreamShuffle, TensorCopy
+from tvm_neuron.isa import (
+    Activation,
+    GpsimdTensorTensor,
+    Instruction,
+    Matmul,
+    MatmulPairs,
+    Memset,
+    StreamShuffle,
+    TensorCopy,
+    TensorTensor,
+)
 from tvm_neuron.isa.dtypes import MATMUL_DTYPES, WORDS
 from tvm_neuron.isa.ranges import QUADRANT
+from tvm_neuron.nki.carried import IN_ANY_ORDER, Carried, Iteration
 from tvm_neuron.nki.contents import OTHER, SUMS, ZEROS, contents_of, is_added
 from tvm_neuron.nki.index import Mask
-from tvm_neuron.nki.patterns import boxes, tile_on_chip
-from tvm_neuron.nki.source import place, wrong
+from tvm_neuron.nki.patterns import boxes, tile_on_chip, tiles_on_chip
+from tvm_neuron.nki.source import blamed, place, wrong
 from tvm_neuron.nki.tensors import Tensors
 from tvm_neuron.nki.view import ZERO, Axis, Tensor, View
 
@@ -63,6 +74,7 @@ class Emission(Tensors):
         self._at = ""
         self._rings = [0, 0]
         self._constants: dict[Hashable, View] = {}
+        self._carried = Carried()
 
     def emit(
         self,
@@ -98,7 +110,9 @@ class Emission(Tensors):
             self.written.add((total.tensor.number, total.start[0]))
         wide[1:] = [self._on_every_partition(view, wide[0]) for view in wide[1:]]
         scalars = {name: tile_on_chip(view) for name, view in columns.items()}
+        is_summed = build in (TensorTensor, GpsimdTensorTensor) and fixed["op"] in IN_ANY_ORDER
         for part in _by_block(wide):
+            self._note(part[:1], [*part[1:], *columns.values()], is_summed)
             ends = {**dict(zip(names, part, strict=True)), **columns}
             places = {n: (view.tensor.number, view.start[0]) for n, view in ends.items() if view.tensor.memory != "hbm"}
             for number, tiles in enumerate(boxes(part, kept)):
@@ -110,6 +124,26 @@ class Emission(Tensors):
             if part[0].tensor.memory == "psum":
                 is_zero = build is Memset and fixed["value"] == 0
                 contents_of(part[0]).put(part[0], ZEROS if is_zero else OTHER)
+
+    def _iteration(self) -> Iteration:
+        """Of each affine_range that runs."""
+        return ()
+
+    def _note(self, written: Sequence[View], read: Sequence[View], is_summed: bool = False) -> None:
+        """Refuses what goes from one iteration to the next; `is_summed`: but for what is added to in place."""
+        if not self.dialect.stores_apart:
+            return
+        now, target = self._iteration(), written[0]
+
+        def is_target(view: View) -> bool:
+            return view.tensor is target.tensor and (view.start, view.axes) == (target.start, target.axes)
+
+        with blamed(self._at):
+            for view in read:
+                if not (is_summed and is_target(view)):
+                    self._carried.read(view, now)
+            for view in written:
+                self._carried.write(view, now, self._at)
 
     def _check_written(self, view: View) -> None:
         tensor = view.tensor
@@ -197,12 +231,15 @@ class Emission(Tensors):
         stationary, moving, psum = stationary.narrow({}), moving.narrow(free), psum.narrow(free)
         for view in (stationary, moving):
             self._check_written(view)
-        left, right, out = (
-            tile_on_chip(view, view.ndim - 1 if build is MatmulPairs else 0) for view in (stationary, moving, psum)
-        )
+        left = tile_on_chip(stationary, stationary.ndim - 1 if build is MatmulPairs else 0)
+        if build is MatmulPairs:
+            right, out = (tile_on_chip(view, view.ndim - 1) for view in (moving, psum))
+        else:  # axes that only one of them has joined are those of both
+            right, out = tiles_on_chip(moving, psum)
         ends = {"stationary": stationary, "moving": moving, "psum": psum}
         places = {name: (view.tensor.number, view.start[0]) for name, view in ends.items()}
         made = build(left, right, out, () if is_first or not is_added(psum) else None)
+        self._note([psum], [stationary, moving])
         contents_of(psum).put(psum, SUMS)
         self.groups[-1].append(Record(made, places, self._at))
         self.written.add(places["psum"])
@@ -228,6 +265,7 @@ class Emission(Tensors):
         targets, sources = views[: len(targets)], tuple(views[len(targets) :])
         for source in sources:
             self._check_written(source)
+        self._note(targets, sources)
         made = build(*(tile_on_chip(view) for view in views))
         ends = zip((name for name, *_ in made.tiles()), views, strict=True)
         places = {name: (view.tensor.number, view.start[0]) for name, view in ends}

@@ -1,4 +1,4 @@
-"""exchanged: what a core reads although another one writes it. Cores of a launch don't wait for each other."""
+"""exchanged: what a core reads or writes although another writes it. Cores of a launch don't wait for each other."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,14 +21,24 @@ def check_exchanged(trace: Trace, cores: Sequence[int]) -> None:
     """`cores` says of each group of the trace on which core it runs.
 
     Raises:
-        KernelError: a core reads from device memory what only others write.
+        KernelError: a core reads from device memory what only others write, or two write to one place.
     """
     writers: dict[int, Array] = {}  # by tensor: of each element the cores that write it, a bit each
     places: dict[tuple[int, int], str] = {}  # by tensor and core: where in the kernel it is written first
     for record, core, tile in _accesses(trace, cores, ("writes", "updates")):
         if tile.tensor not in writers:
             writers[tile.tensor] = np.zeros(trace.tensors[tile.tensor].elems, np.uint8)
-        _elements(trace, writers[tile.tensor], tile)[...] |= np.uint8(1 << core)
+        found = _elements(trace, writers[tile.tensor], tile)
+        others = found[found & np.uint8(~(1 << core) & 0xFF) != 0]
+        if others.size:
+            other = int(others[0]).bit_length() - 1
+            raise wrong(
+                f"core {core} writes {others.size} elements of {_named(trace, tile)} that core {other} writes at "
+                f"{places[tile.tensor, other]}; which is last is not known: let each core write its own part "
+                "(nl.program_id), or one of them",
+                record.at,
+            )
+        found |= np.uint8(1 << core)
         places.setdefault((tile.tensor, core), record.at)
     for record, core, tile in _accesses(trace, cores, ("reads",)):
         if tile.tensor not in writers:
@@ -37,13 +47,16 @@ def check_exchanged(trace: Trace, cores: Sequence[int]) -> None:
         others = found[(found != 0) & (found & np.uint8(1 << core) == 0)]
         if others.size:
             other = int(others[0]).bit_length() - 1
-            name = trace.tensors[tile.tensor].name or "a tensor in device memory"
             raise wrong(
-                f"core {core} reads {others.size} elements of {name} that core {other} writes at "
+                f"core {core} reads {others.size} elements of {_named(trace, tile)} that core {other} writes at "
                 f"{places[tile.tensor, other]}; cores don't wait for each other in this model: launch the kernel on "
                 "one core, or have each core compute what it reads",
                 record.at,
             )
+
+
+def _named(trace: Trace, tile: DramTile) -> str:
+    return trace.tensors[tile.tensor].name or "a tensor in device memory"
 
 
 def _accesses(trace: Trace, cores: Sequence[int], roles: tuple[str, ...]) -> Iterator[tuple[Record, int, DramTile]]:

@@ -119,10 +119,23 @@ def returning(name: str, make: Callable[..., Result]) -> Callable[..., View]:
     return call
 
 
+def _destination(
+    name: str, make: Callable[..., Result], given: tuple[Any, ...], words: dict[str, Any]
+) -> tuple[Any, tuple[Any, ...]]:
+    """What is written, the first operand, and the others."""
+    if "dst" in words:
+        return words.pop("dst"), given
+    if not given:
+        others = (operand for operand in _operands(make) if operand != "dst")
+        raise wrong(f"{name} without dst; it takes dst, {', '.join(others)}")
+    return given[0], given[1:]
+
+
 def writing(name: str, make: Callable[..., Result]) -> Callable[..., None]:
     """The form of Beta 2 and later."""
 
-    def call(dst: View, *operands: Any, **words: Any) -> None:
+    def call(*given: Any, **words: Any) -> None:
+        dst, operands = _destination(name, make, given, words)
         words.pop("dtype", None)  # samples give the one that `dst` has
         accumulate = words.pop("accumulate", None)
         result = _result(name, make, operands, words, dst)
@@ -178,8 +191,10 @@ def _core_barrier(data: Any, cores: Any, **_: Any) -> None:
 def _into(make: Callable[..., Result]) -> Callable[..., None]:
     """The form of calls whose result depends on where it is written."""
 
-    def call(dst: View, *operands: Any, **words: Any) -> None:
-        current().do(_result(make.__name__, make, (dst, *operands), words), dst)
+    def call(*given: Any, **words: Any) -> None:
+        name = make.__name__.removesuffix("_into")
+        dst, operands = _destination(name, make, given, words)
+        current().do(_result(name, make, (dst, *operands), words), dst)
 
     return call
 

@@ -13,7 +13,7 @@ from tvm_neuron.nki.dtypes import as_held, dtype_name
 from tvm_neuron.nki.index import Mgrid, arange
 from tvm_neuron.nki.loops import affine_range, sequential_range, static_range
 from tvm_neuron.nki.operators import ACTIVATION, BITS
-from tvm_neuron.nki.placing import Placed
+from tvm_neuron.nki.placing import Placed, placed_at
 from tvm_neuron.nki.source import wrong
 from tvm_neuron.nki.tile import tile_of
 from tvm_neuron.nki.trace import current, target
@@ -95,9 +95,11 @@ class _TileSize:
 tile_size = _TileSize()
 
 
-def ndarray(shape: Any, dtype: Any, *, buffer: Any = None, name: str = "", **_: Any) -> View:
-    """A tensor that holds nothing yet, in SBUF by default."""
+def ndarray(shape: Any, dtype: Any, *, buffer: Any = None, name: str = "", address: Any = None, **_: Any) -> View:
+    """A tensor that holds nothing yet, in SBUF by default; at an address if one is given."""
     trace, memory = current(), buffer or "sbuf"
+    if address is not None:
+        memory = placed_at(memory, address)
     given = (shape,) if isinstance(shape, int) else tuple(shape)
     if any(int(count) != count for count in given):
         raise wrong(f"a tensor of shape {list(given)}; its axes are whole numbers: divide by //")

@@ -37,11 +37,14 @@ def affine_range(*bounds: Any, **_: Any) -> Iterator[LoopIndex]:
     """The same, of iterations that don't depend on each other: no two of them store to one place."""
     turn = Turn()
     if is_tracing():
+        current().settle()  # what was held back before is no iteration's
         current().turns.append(turn)
     try:
         for at in sequential_range(*bounds):
             turn.at = at
             yield at
+            if is_tracing():
+                current().settle()  # what the iteration held back is its own
     finally:
         if is_tracing() and turn in current().turns:
             current().turns.remove(turn)

@@ -32,9 +32,21 @@ def tile_on_chip(view: View, kept: int = 0) -> Tile:
     Raises:
         KernelError: it takes several.
     """
-    found = [tile for (tile,) in boxes([view], kept)]
-    if len(found) != 1 or not isinstance(found[0], Tile):
-        raise wrong(f"{view} is no one access pattern on chip: at most {MAX_FREE_DIMS} free axes, steps not negative")
+    return tiles_on_chip(view, kept=kept)[0]
+
+
+def tiles_on_chip(*views: View, kept: int = 0) -> list[Tile]:
+    """The same of views with the same free axes, which stay the same.
+
+    Raises:
+        KernelError: one takes several.
+    """
+    found = [[tile for tile in tiles if isinstance(tile, Tile)] for tiles in boxes(views, kept)]
+    if len(found) != 1 or len(found[0]) != len(views):
+        raise wrong(
+            f"{' and '.join(map(str, views))} is no one access pattern on chip: at most {MAX_FREE_DIMS} free axes, "
+            "steps not negative"
+        )
     return found[0]
 
 

@@ -29,11 +29,26 @@ class Placed:
         device = current().device
         room = device.sbuf_bytes_per_partition if self.memory == "sbuf" else device.psum_bytes_per_partition
         if not 0 <= byte <= room - size or not 0 <= start <= device.partitions - partitions:
+            which = f"tile {list(index)}" if index else "a tile"
             raise wrong(
-                f"tile {list(index)} is placed at bytes {byte} to {byte + size} of partitions {start} to "
+                f"{which} is placed at bytes {byte} to {byte + size} of partitions {start} to "
                 f"{start + partitions}; {self.memory.upper()} of {device.name} has {room} bytes in {device.partitions}"
             )
         return start, byte
+
+
+def placed_at(memory: Any, given: Any) -> Placed:
+    """Where `address=` of a later version says: (first partition, byte in each), counted from the memory's start.
+
+    Raises:
+        KernelError: it is no such pair, or for device memory.
+    """
+    if memory not in ("sbuf", "psum"):
+        raise wrong(f"address={given} with buffer={memory}; places are given in nl.sbuf and nl.psum")
+    pair = tuple(given) if isinstance(given, Sequence) else (given,)
+    if len(pair) != 2 or not all(hasattr(each, "__index__") for each in pair):
+        raise wrong(f"address={given}; it is (first partition, byte of a partition), two whole numbers")
+    return Placed(memory, lambda *_: (int(pair[0]), int(pair[1])))
 
 
 def _alloc_sbuf(func: Callable[..., Any]) -> Placed:

@@ -1,6 +1,7 @@
 """Tile: the view that kernels hold, with Python's operators."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from numbers import Number
 from typing import Any
 
 from tvm_neuron.nki import calls
@@ -87,26 +88,6 @@ class Tile(View):
         """
         return retyped(self, dtype_name(dtype))
 
-    def __add__(self, other: Any) -> View:
-        return tile_of(calls.binary("add", self, other))
-
-    def __sub__(self, other: Any) -> View:
-        return tile_of(calls.binary("subtract", self, other))
-
-    def __rsub__(self, other: Any) -> View:
-        return tile_of(calls.binary("subtract", other, self))
-
-    def __mul__(self, other: Any) -> View:
-        return tile_of(calls.binary("multiply", self, other))
-
-    def __truediv__(self, other: Any) -> View:
-        return tile_of(calls.binary("divide", self, other))
-
-    def __rtruediv__(self, other: Any) -> View:
-        return tile_of(calls.binary("divide", other, self))
-
-    __radd__, __rmul__ = __add__, __mul__
-
     def __bool__(self) -> bool:
         """That there is such a tensor.
 
@@ -117,20 +98,45 @@ class Tile(View):
             raise wrong(f"{self} as a condition: what it holds is known on the core only; use nl.where or a mask")
         return True
 
-    def __pow__(self, other: Any) -> View:
-        return tile_of(calls.binary("power", self, other))
+    def __eq__(self, other: object) -> Any:
+        """1 where elements are equal; of tensors in device memory, and beside other things, whether it is the same."""
+        return self._compared("equal", other)
+
+    def __ne__(self, other: object) -> Any:
+        """The opposite."""
+        return self._compared("not_equal", other)
+
+    __hash__ = View.__hash__
+
+    def _compared(self, name: str, other: object) -> Any:
+        if self.tensor.memory == "hbm" or not isinstance(other, View | Number):
+            return NotImplemented
+        return tile_of(calls.binary(name, self, other))
 
     def __neg__(self) -> View:
         return tile_of(calls.binary("multiply", self, -1))
 
-    def __lt__(self, other: Any) -> View:
-        return tile_of(calls.binary("less", self, other))
+    def __abs__(self) -> View:
+        return tile_of(calls.unary("abs", self))
 
-    def __le__(self, other: Any) -> View:
-        return tile_of(calls.binary("less_equal", self, other))
+    def __invert__(self) -> View:
+        return tile_of(calls.inverted(self))
 
-    def __gt__(self, other: Any) -> View:
-        return tile_of(calls.binary("greater", self, other))
 
-    def __ge__(self, other: Any) -> View:
-        return tile_of(calls.binary("greater_equal", self, other))
+def _operator(name: str, is_reversed: bool) -> Callable[[Tile, Any], View]:
+    def method(tile: Tile, other: Any) -> View:
+        return tile_of(calls.binary(name, other, tile) if is_reversed else calls.binary(name, tile, other))
+
+    return method
+
+
+# Python's names of the operators of two operands, without `__`.
+_REVERSIBLE = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "mod": "mod", "pow": "power",
+    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
+}  # fmt: skip
+_COMPARISONS = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+for _short, _name in (_REVERSIBLE | _COMPARISONS).items():
+    setattr(Tile, f"__{_short}__", _operator(_name, is_reversed=False))
+for _short, _name in _REVERSIBLE.items():
+    setattr(Tile, f"__r{_short}__", _operator(_name, is_reversed=True))

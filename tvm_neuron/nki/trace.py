@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tvm_neuron.hw import Device, load_device
+from tvm_neuron.nki.carried import Iteration
 from tvm_neuron.nki.emission import Emission, Held, Result
 from tvm_neuron.nki.index import as_mask
 from tvm_neuron.nki.source import blamed, place, wrong
@@ -39,6 +40,15 @@ class Trace(Emission):
         self._held: Held | None = None
         self._placed: dict[tuple[int, str], list[Address]] = {}
         self._stored: dict[Hashable, list[tuple[Turn, int]]] = {}  # places, and in which iterations
+
+    def tensor(self, *args: Any, **words: Any) -> View:
+        """A new tensor, which holds nothing yet."""
+        made = super().tensor(*args, **words)
+        self._carried.make(made.tensor.number, self._iteration())
+        return made
+
+    def _iteration(self) -> Iteration:
+        return tuple((turn, turn.at) for turn in self.turns)
 
     def placed(self, addresses: Callable[[], list[Address]]) -> list[Address]:
         """The addresses of a tensor's blocks: in the further iterations of a loop those of the first, see `Dialect`."""

@@ -38,7 +38,7 @@ def kernel_ps(kernel: Kernel, partition_of: Mapping[Tensor, int], device: Device
         return 0
     source, is_stored = _Side(load.tensor, linear_indices(load.indices) or ()), kernel.out.kind != "temp"
     if load.tensor.kind == "temp" and permutes_partitions(kernel, load, partition_of):
-        return moves.whole_ps(load.tensor) + moves.between_ps(source, True, target, is_stored, axes)
+        return moves.whole_ps(load.tensor, is_stored=True) + moves.between_ps(source, True, target, is_stored, axes)
     comes = load.tensor.kind != "temp" or load.tensor.value is not None
     return moves.between_ps(source, comes, target, is_stored, axes)
 
@@ -50,7 +50,7 @@ def end_ps(kernel: Kernel, device: Device) -> int:
 
 def staged_ps(tensor: Tensor, partition_of: Mapping[Tensor, int], device: Device) -> int:
     """All of a tensor between SBUF and device memory."""
-    return _Moves(partition_of, device).whole_ps(tensor)
+    return _Moves(partition_of, device).whole_ps(tensor, is_stored=tensor.kind == "output")
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,12 @@ class _Moves:
     partition_of: Mapping[Tensor, int]
     device: Device
 
-    def whole_ps(self, tensor: Tensor) -> int:
+    def whole_ps(self, tensor: Tensor, is_stored: bool = False) -> int:
+        """All of a tensor from device memory, or there, which some chips don't transpose at a rate."""
         axes = tuple(Axis(f"d{d}", extent) for d, extent in enumerate(tensor.shape))
         side = _Side(tensor, [Linear(0, {axis: 1}) for axis in axes])
         dim = self.partition_of[tensor]
-        return self.between_ps(side, True, side, False, (axes[dim], *axes[:dim], *axes[dim + 1 :]))
+        return self.between_ps(side, not is_stored, side, is_stored, (axes[dim], *axes[:dim], *axes[dim + 1 :]))
 
     def between_ps(
         self, source: _Side, is_from_dram: bool, target: _Side, is_to_dram: bool, axes: Sequence[Axis]

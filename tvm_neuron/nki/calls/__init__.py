@@ -3,7 +3,7 @@
 Shapes are [P, *N]: the first axis is the partitions. Every function raises KernelError for what it can't take.
 """
 
-from tvm_neuron.nki.calls.chosen import COMPARISONS, LOGICAL, binary, loop_reduce, rounded, select, unary
+from tvm_neuron.nki.calls.chosen import COMPARISONS, LOGICAL, binary, inverted, loop_reduce, rounded, select, unary
 from tvm_neuron.nki.calls.patterned import affine_select, affine_select_into, iota, iota_into
 from tvm_neuron.nki.calls.pointwise import (
     activation,
@@ -54,6 +54,7 @@ __all__ = [
     "dma_copy",
     "find_index8",
     "in_sbuf",
+    "inverted",
     "iota",
     "iota_into",
     "load",

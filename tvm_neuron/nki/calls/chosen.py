@@ -22,11 +22,15 @@ from tvm_neuron.nki.view import View
 COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 LOGICAL = ("logical_and", "logical_or", "logical_xor")
 
+_OF_TRUTH = {"bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor"}  # of truth values
+
 
 def binary(name: str, x: Any, y: Any) -> Result:
     """x op y of two tiles, or of a tile and a number: the instruction that fits."""
     if not isinstance(x, View) and not isinstance(y, View):
         raise wrong(f"{name} of two numbers; one operand is a tile")
+    if {operand.tensor.dtype for operand in (x, y) if isinstance(operand, View)} == {"bool"}:
+        name = _OF_TRUTH.get(name, name)
     dtype = _dtype_of(x, y) if name not in (*COMPARISONS, *LOGICAL) else "bool"
     dtype = "float32" if name == "divide" and "float" not in dtype else dtype
     if not isinstance(x, View) or not isinstance(y, View):
@@ -58,6 +62,14 @@ def _dtype_of(x: Any, y: Any) -> str:
     if isinstance(x, View) and isinstance(y, View):
         return promoted(x.tensor.dtype, y.tensor.dtype)
     return of_number(y, x.tensor.dtype) if isinstance(x, View) else of_number(x, y.tensor.dtype)
+
+
+def inverted(x: Any) -> Result:
+    """All bits of whole numbers turned around; of truth values the opposite."""
+    on_chip("invert", x)
+    if x.tensor.dtype == "bool":
+        return binary("equal", x, 0.0)
+    return binary("bitwise_xor", x, -1)
 
 
 def unary(name: str, x: Any) -> Result:
