@@ -14,6 +14,7 @@ from tvm_neuron import relay
 from tvm_neuron.cli.main import main
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.tensorflow import captured
+from tvm_neuron.operators import listing
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.filterwarnings("ignore")]  # TensorFlow warns of its own internals
 EXACT = tvm_neuron.BuildOptions(fp32_cast="none")
@@ -317,3 +318,11 @@ def test_a_function_that_says_its_inputs() -> None:
     x, factor = (RNG.standard_normal(shape).astype("float32") for shape in ((2, 3), (3,)))
     library = tvm_neuron.compile(scaled, target="neuron/inf2", options=EXACT)
     check(run(library, x, factor), scaled(x, factor))
+
+
+def test_operators_are_listed() -> None:
+    for framework, becomes, some in (("TENSORFLOW", "ONNX", {"Conv2D", "Erf"}), ("KERAS", "ONNX", {"Conv2D"}),
+                                     ("TFLITE", "RELAX", {"CONV_2D", "SHAPE"})):  # fmt: skip
+        found = listing(framework)
+        assert found.becomes == becomes
+        assert some <= {operator.name for operator in found.operators}
