@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> None:
         return
     if found.becomes:
         print(f"# Operators of {found.framework} that are read. They become {found.becomes}'s, of which")
-        print(f"# `neuron-cc list-operators --framework {found.becomes}` says where they run, and under which conditions.")
+        print(f"# `neuron-cc list-operators --framework {found.becomes}` says where they run, under which conditions.")
         print("\n".join(operator.name for operator in found.operators))
         return
     print(f"# Where forms of each operator run on {found.device}. On the NeuronCore, for all of them holds:")
