@@ -1,5 +1,6 @@
 """Models of TensorFlow and Keras, by every way in, give what TensorFlow gives."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -308,6 +309,24 @@ def test_a_while_whose_end_the_data_tell() -> None:
         check(run(library, each), *shrunk(each))
     (loop,) = (row for row in tvm_neuron.report(library).placement if row.op == "Loop")
     assert loop.reason == "its end depends on data, so it runs as a loop"
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_one_of_several_branches(count: int) -> None:
+    weight = tf.Variable(RNG.standard_normal((3, 3)).astype("float32"))
+    branches = [tf.sin, weight.__rmatmul__, tf.square, tf.tanh][:count]
+
+    @tf.function
+    def chosen(which: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+        found = tf.switch_case(which, [partial(branch, x) for branch in branches])
+        for _ in range(3):  # and inside of a loop
+            found = tf.switch_case(which - 1, [partial(branch, found) for branch in branches])
+        return found
+
+    x = RNG.standard_normal((2, 3)).astype("float32")
+    library = tvm_neuron.compile(chosen, (np.int32(0), x), target="neuron/inf2", options=EXACT)
+    for which in (-1, 0, 1, 2, 3, 9):
+        check(run(library, np.int32(which), x), chosen(np.int32(which), x))
 
 
 def test_a_function_that_says_its_inputs() -> None:
