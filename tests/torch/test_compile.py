@@ -88,6 +88,23 @@ def test_dtypes_are_kept(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_dtypes_are_kept_where_batch_norms_are_folded(dtype: torch.dtype) -> None:
+    torch.manual_seed(5)
+    layers = [torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.ConvTranspose2d(8, 4, 2, 2),
+              torch.nn.BatchNorm2d(4)]  # fmt: skip
+    model = torch.nn.Sequential(*layers)
+    for _ in range(3):
+        model(torch.randn(4, 3, 8, 8) * 2 + 1)  # statistics that are not those of a new network
+    x = torch.randn(2, 3, 8, 8)
+    with torch.no_grad():
+        right = model.eval()(x)
+    (found,) = outputs(tvm_neuron.compile(model.to(dtype), x.to(dtype)), x.to(dtype))
+    assert found.dtype == dtype
+    assert relative_error(found, right) < BFLOAT16
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_an_open_batch_takes_any_number_of_rows() -> None:
     model, x = net()
     program = torch.export.export(model, (x,), dynamic_shapes={"x": {0: torch.export.Dim("batch", min=2, max=64)}})
