@@ -2,7 +2,7 @@
 
 import ml_dtypes
 import onnx
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 _FOLDED = ("Conv", "ConvTranspose", "Gemm")
 
@@ -21,7 +21,7 @@ def with_narrow_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     }
     for name in narrow:
         values = numpy_helper.to_array(weights[name]).astype(ml_dtypes.bfloat16)
-        weights[name].CopyFrom(onnx.helper.make_tensor(name, TensorProto.BFLOAT16, values.shape, values.tobytes(), True))
+        weights[name].CopyFrom(helper.make_tensor(name, TensorProto.BFLOAT16, values.shape, values.tobytes(), True))
     for value in graph.value_info:
         if value.name in narrow:
             value.type.tensor_type.elem_type = TensorProto.BFLOAT16
