@@ -132,6 +132,11 @@ def test_what_export_refuses_is_traced_and_said() -> None:
     assert relative_error(outputs(library, x)[0], x.relu()) < BFLOAT16
 
 
+class Inverse(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.inv(x)
+
+
 class Memory:
     """Of a class that torch does not know, as caches of decoders are; it knows itself."""
 
@@ -207,6 +212,7 @@ def test_training_mode_that_makes_no_difference_is_no_matter(model) -> None:
         (lambda: 3, None, "takes the path of a model.* got int"),
         (lambda: torch.sin, np.ones(1), "a plain function is taken with tensors of PyTorch.*of JAX give jax.jit"),
         (lambda: torch.nn.Module, torch.ones(1), "fails with the example inputs"),
+        (lambda: torch.nn.Sequential(torch.nn.ReLU(), Inverse()).eval(), torch.eye(3), r"operator '1\.linalg_inv_ex':"),
     ],
 )
 def test_what_cannot_be_taken(model, examples, message: str) -> None:

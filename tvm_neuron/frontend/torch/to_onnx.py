@@ -11,7 +11,7 @@ import onnx
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.cause import cause
 from tvm_neuron.frontend.torch.capture import Arguments
-from tvm_neuron.frontend.torch.names import name_by_modules
+from tvm_neuron.frontend.torch.names import name_by_modules, path_of_failure
 from tvm_neuron.frontend.torch.narrow import with_narrow_weights
 from tvm_neuron.frontend.torch.need import need_torch
 from tvm_neuron.frontend.torch.quiet import quiet
@@ -34,7 +34,9 @@ def to_onnx(captured: Any, arguments: Arguments, input_names: Sequence[str] | No
     except ModelError:
         raise
     except Exception as error:
-        raise ModelError(f"torch's exporter to ONNX can't write the model: {cause(error)}") from error
+        at = path_of_failure(error)
+        where = f"operator '{at}'" if at else "the model"
+        raise ModelError(f"torch's exporter to ONNX can't write {where}: {cause(error)}") from error
     return name_by_modules(model)
 
 
