@@ -29,11 +29,12 @@ def compile_model(
 ) -> ExecutorFactory:
     """Compile a model of any framework that there is a door for.
 
-    `model` is the path of a file (.onnx; of torch .pt2, or .pt with a script; .mlir with StableHLO; of MXNet
-    -symbol.json or .params, the other beside it; .keras, .tflite, .pb with a frozen graph, a SavedModel's folder), an
-    ONNX ModelProto, a module of Relax or Relay, of PyTorch an `nn.Module`, a function of tensors, a ScriptModule or an
-    ExportedProgram, of TensorFlow a model of Keras, a function, concrete function, loaded SavedModel or GraphDef, or of
-    JAX a function of `jax.jit`, or what its `lower` gives.
+    `model` is the path of a file (.onnx; of torch .pt2, or .pt with a script; .mlir with StableHLO, .hlo or .pb with an
+    HLO proto; of MXNet -symbol.json or .params, the other beside it; .keras, .tflite, .pb with a frozen graph, a
+    SavedModel's folder), an ONNX ModelProto, a module of Relax or Relay, of PyTorch an `nn.Module`, a function of
+    tensors, a ScriptModule or an ExportedProgram, of TensorFlow a model of Keras, a function, concrete function, loaded
+    SavedModel or GraphDef, or of JAX a function of `jax.jit`, what its `lower` gives, or a function with arrays of JAX
+    as its example inputs.
     `example_inputs` are the arguments of one call of a model that has none of its own: a tensor, a tuple of arguments,
     or (not of JAX) a dictionary of named ones; shapes and dtypes are taken from them. With an ONNX model they give the
     sizes that it leaves open, or another batch. An ExportedProgram that leaves its batch open gives a library that
@@ -68,11 +69,11 @@ def _opened(model: Any, example_inputs: Any) -> Any:
     """What a file holds; of JAX and TensorFlow the ONNX model that it becomes, or the parts of one."""
     if isinstance(model, str | os.PathLike):
         model = _read(Path(model), example_inputs)
-    if of_jax.is_of_jax(model):
-        whole = model if hasattr(model, "compiler_ir") else of_jax.lowered(model, _arguments(example_inputs))
-        return xla.to_onnx(whole.compiler_ir("stablehlo"))
     if of_tensorflow.is_of_tensorflow(model):
         return of_tensorflow.model_as_onnx(model, example_inputs)
+    if not of_torch.is_of_torch(model) and of_jax.is_of_jax(model, example_inputs):
+        whole = model if hasattr(model, "compiler_ir") else of_jax.lowered(model, _arguments(example_inputs))
+        return xla.to_onnx(whole.compiler_ir("stablehlo"))
     return model
 
 
@@ -94,8 +95,8 @@ def _imported(
         )
     if not of_torch.is_of_torch(model) and not of_torch.has_tensors(example_inputs):
         raise ModelError(
-            "a plain function is taken with tensors of PyTorch as its example_inputs; of JAX give jax.jit(function), "
-            "of TensorFlow tf.function(function)"
+            "a plain function is taken with tensors of PyTorch or arrays of JAX as its example_inputs; with others, of "
+            "JAX give jax.jit(function), of TensorFlow tf.function(function)"
         )
     found = of_torch.exported(model, example_inputs)
     if found.has_open_batch:
@@ -123,8 +124,8 @@ def _read(path: Path, example_inputs: Any) -> Any:
     if mxnet.is_mxnet(path):
         symbol, weights = mxnet.read(path)
         return mxnet.to_onnx(symbol, weights, *mxnet.described(symbol, weights, example_inputs))
+    if xla.is_xla(path):
+        return xla.to_onnx(xla.read(path))
     if of_tensorflow.is_tensorflow(path):
         return of_tensorflow.read(path)
-    if path.suffix == ".tflite":
-        return read_bytes(path)
-    return xla.to_onnx(xla.read(path)) if path.suffix in xla.SUFFIXES else path
+    return read_bytes(path) if path.suffix == ".tflite" else path

@@ -254,7 +254,7 @@ def test_other_names_that_are_too_long(cli: Cli, onnx_file: Path, neff_file: Pat
     ("name", "advice"),
     [
         ("net.safetensors", "torch.onnx.export("),
-        ("net.hlo", "write it as StableHLO"),
+        ("net.ckpt", "torch.onnx.export("),
     ],
 )
 @pytest.mark.parametrize("command", ["compile", "check-model"])

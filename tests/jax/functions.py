@@ -91,6 +91,14 @@ def _elementwise() -> dict[str, Function]:
         "random_uniform": (lambda key: jax.random.uniform(jax.random.wrap_key_data(key), (5, 7)), (KEY,)),
         "random_normal": (lambda key: jax.random.normal(jax.random.wrap_key_data(key), (6, 5)), (KEY,)),
         "random_split": (lambda key: jax.random.key_data(jax.random.split(jax.random.wrap_key_data(key), 3)), (KEY,)),
+        "random_bits": (lambda key: jax.lax.rng_bit_generator(key, (5, 3)),
+                        (np.append(KEY, [5, 9]).astype(np.uint32),)),
+        "random_bits_carried": (lambda key: jax.lax.rng_bit_generator(key, (9,)),
+                                (np.append(KEY, [2**32 - 2, 2**32 - 1]).astype(np.uint32),)),
+        "bits_of_another_width": (
+            lambda x, y, z: tuple(jax.lax.bitcast_convert_type(*each) for each in (
+                (x, np.uint8), (x, np.uint16), (y, np.int32), (z, np.float32))),
+            (floats(3, 4), whole(256, 5, 4).astype(np.uint8), whole(30000, 3, 2).astype(np.uint16))),
         "random_permutation": (lambda key, x: jax.random.permutation(jax.random.wrap_key_data(key), x),
                                (KEY, floats(9, 2))),
         "random_categorical": (lambda key, x: jax.random.categorical(jax.random.wrap_key_data(key), x),

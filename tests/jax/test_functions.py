@@ -1,5 +1,6 @@
 """Every function of `functions.py` gives, in float32 as it is, what JAX gives on the CPU."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,7 @@ def test_every_converter_is_used() -> None:
     for function, arguments in FUNCTIONS.values():
         module = jax.jit(function).lower(*arguments).compiler_ir("stablehlo")
         module.operation.walk(lambda op: seen.add(op.name) or jax._src.lib.mlir.ir.WalkResult.ADVANCE)
-    written = {word for text in TEXT.split() for word in [text.rstrip("(").strip('"')] if "hlo." in word}
+    written = {*re.findall(r"c?hlo\.\w+|stablehlo\.\w+", TEXT + NORMS)}
     elsewhere = {"stablehlo.rng", *collectives.CONVERTERS}  # of the random numbers' tests, `test_several_devices.py`
     assert CONVERTERS.keys() - seen - written == {"chlo.constant"} | elsewhere  # which no program writes
 
@@ -114,6 +115,59 @@ def test_what_jax_writes_elsewhere(flag: bool, tmp_path: Path) -> None:
     away = np.sign(x) * np.floor(np.abs(x) + 0.5)
     wanted = (x @ y, 2 * np.tan(1 / (1 + np.exp(-x))), away, np.float32(1.5 if flag else -1.5))
     check(run(library, (x, y, np.array(flag))), wanted, FLOAT32)
+
+
+NORMS = """
+func.func @main(%x: tensor<4x3x5xf32>, %s: tensor<3xf32>, %o: tensor<3xf32>, %g: tensor<4x3x5xf32>) -> (tensor<2x4x3x5xf32>, tensor<3xf32>, tensor<3xf32>, tensor<4x3x5xf32>, tensor<4x3x5xf32>, tensor<3xf32>, tensor<3xf32>) {
+  %0:3 = "stablehlo.batch_norm_training"(%x, %s, %o) {epsilon = 1.0e-3 : f32, feature_index = 1 : i64} : (tensor<4x3x5xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<4x3x5xf32>, tensor<3xf32>, tensor<3xf32>)
+  %1 = "stablehlo.batch_norm_inference"(%x, %s, %o, %0#1, %0#2) {epsilon = 1.0e-3 : f32, feature_index = 1 : i64} : (tensor<4x3x5xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<4x3x5xf32>
+  %2:3 = "stablehlo.batch_norm_grad"(%x, %s, %0#1, %0#2, %g) {epsilon = 1.0e-3 : f32, feature_index = 1 : i64} : (tensor<4x3x5xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<4x3x5xf32>) -> (tensor<4x3x5xf32>, tensor<3xf32>, tensor<3xf32>)
+  %3 = stablehlo.tuple %0#0, %1 : tuple<tensor<4x3x5xf32>, tensor<4x3x5xf32>>
+  %4 = stablehlo.get_tuple_element %3[0] : (tuple<tensor<4x3x5xf32>, tensor<4x3x5xf32>>) -> tensor<4x3x5xf32>
+  %5 = stablehlo.broadcast %4, sizes = [2] : (tensor<4x3x5xf32>) -> tensor<2x4x3x5xf32>
+  return %5, %0#1, %0#2, %1, %2#0, %2#1, %2#2 : tensor<2x4x3x5xf32>, tensor<3xf32>, tensor<3xf32>, tensor<4x3x5xf32>, tensor<4x3x5xf32>, tensor<3xf32>, tensor<3xf32>
+}
+"""  # noqa: E501 - what TensorFlow's and PyTorch's compilers for XLA write
+
+
+def test_batch_norms_and_their_gradients(tmp_path: Path) -> None:
+    (tmp_path / "net.mlir").write_text(NORMS)
+    x, scale, offset, gradient = floats(4, 3, 5) * 3 + 1, floats(3), floats(3), floats(4, 3, 5)
+
+    def norm(x: jax.Array, scale: jax.Array, offset: jax.Array) -> jax.Array:
+        mean, variance = x.mean((0, 2), keepdims=True), x.var((0, 2), keepdims=True)
+        return (x - mean) / jnp.sqrt(variance + 1e-3) * scale[:, None] + offset[:, None]
+
+    result, back = jax.vjp(norm, x, scale, offset)
+    wanted = (np.stack([result, result]), x.mean((0, 2)), x.var((0, 2)), result, *back(gradient))
+    library = tvm_neuron.compile(tmp_path / "net.mlir", target="neuron/inf2", options=EXACT)
+    check(run(library, (x, scale, offset, gradient)), wanted, FLOAT32)
+    assert not [row for row in manifest(library.module)["placement"] if row["where"] == "cpu"]
+
+
+NEURONX = {
+    "Abs": "abs", "Add": "add", "Allgather": "all_gather", "Allreduce": "all_reduce", "Atan2": "atan2",
+    "Batchnorm": "batch_norm_training", "Batchnormgrad": "batch_norm_grad",
+    "Batchnorminference": "batch_norm_inference", "BitcastConvertType": "bitcast_convert", "Broadcast": "broadcast",
+    "BroadcastInDim": "broadcast_in_dim", "Ceil": "ceil", "Clamp": "clamp", "Compare": "compare",
+    "Concatenate": "concatenate", "Constant": "constant", "ConstantLiteral": "constant",
+    "ConvertElementType": "convert", "Cos": "cosine", "Customcall": "custom_call", "Div": "divide", "Dot": "dot",
+    "DotGeneral": "dot_general", "DynamicUpdateSlice": "dynamic_update_slice", "Eq": "compare", "Exp": "exponential",
+    "Floor": "floor", "Gather": "gather", "Ge": "compare", "GetTupleElement": "get_tuple_element", "Gt": "compare",
+    "Iota": "iota", "Le": "compare", "Log": "log", "LogicalAnd": "and", "LogicalNot": "not", "Lt": "compare",
+    "Max": "maximum", "Min": "minimum", "Mul": "multiply", "Ne": "compare", "Neg": "negate", "Pad": "pad",
+    "Pow": "power", "Reduce": "reduce", "Reshape": "reshape", "Rev": "reverse",
+    "RngBitGenerator": "rng_bit_generator", "RngUniform": "rng", "Rsqrt": "rsqrt", "Scatter": "scatter",
+    "Select": "select", "SelectAndScatter": "select_and_scatter", "ShiftRightLogical": "shift_right_logical",
+    "Sign": "sign", "Sin": "sine", "Slice": "slice", "Sqrt": "sqrt", "Sub": "subtract", "Tanh": "tanh",
+    "Transpose": "transpose", "Tuple": "tuple",
+}  # fmt: skip
+"""The operators of neuronx-cc's documents; `test_every_converter_is_used` has all of them in a test beside JAX."""
+
+
+def test_operators_of_neuronx_cc() -> None:
+    assert len(NEURONX) == 62
+    assert {f"stablehlo.{name}" for name in NEURONX.values()} <= CONVERTERS.keys()
 
 
 def test_sorting_by_what_is_no_key_is_refused(tmp_path: Path) -> None:

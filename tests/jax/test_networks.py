@@ -121,6 +121,17 @@ def test_a_step_of_training_is_one_program() -> None:
     check(run(library, (params, x, y)), step(params, x, y), FLOAT32)
 
 
+def test_plain_functions_are_told_by_their_arguments() -> None:
+    def affine(x: jax.Array, w: jax.Array) -> jax.Array:
+        return jnp.tanh(x @ w)
+
+    x, w = weight(3, 8), weight(8, 4)
+    for given in ((jnp.asarray(x), w), (jax.ShapeDtypeStruct(x.shape, x.dtype), w)):
+        check(run(tvm_neuron.compile(affine, given, options=EXACT), (x, w)), affine(x, w), FLOAT32)
+    with pytest.raises(ModelError, match=r"a plain function is taken with .* of JAX give jax.jit"):
+        tvm_neuron.compile(affine, (x, w))
+
+
 def test_files_of_stablehlo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def network(x: jax.Array) -> jax.Array:
         return jnp.tanh(x @ np.eye(4, dtype=np.float32) * 2)
@@ -139,3 +150,28 @@ def test_files_of_stablehlo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         tvm_neuron.compile(tmp_path / "no.mlir")
     with pytest.raises(ModelError, match=r"none.mlir' can't be read: No such file"):
         tvm_neuron.compile(tmp_path / "none.mlir")
+
+
+def test_files_of_hlo(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def network(x: jax.Array) -> jax.Array:
+        return jax.nn.softmax(jnp.tanh(x @ np.eye(4, dtype=np.float32) * 2))
+
+    x = _RNG.standard_normal((3, 4)).astype(np.float32)
+    module = jax.jit(network).lower(x).compiler_ir("hlo").as_serialized_hlo_module_proto()
+    whole = b"\x0a" + bytes([len(module) & 0x7F | 0x80, len(module) >> 7]) + module  # an HloProto, as XLA dumps it
+    assert len(module) < 1 << 14
+    for name, content in (("net.hlo", module), ("net.hlo.pb", whole), ("module.pb", module)):
+        (tmp_path / name).write_bytes(content)
+        check(run(tvm_neuron.compile(tmp_path / name, options=EXACT), (x,)), network(x), FLOAT32)
+    words = ["compile", str(tmp_path / "module.pb"), "--framework", "XLA", "--output", str(tmp_path / "net.neff")]
+    assert main([*words, "--cache", "off"]) == 0
+    assert main(["check-model", str(tmp_path / "net.hlo")]) == 0
+    capsys.readouterr()
+    for name, content, said in (
+        ("text.hlo", b"HloModule jit_network", "holds no HloModuleProto or HloProto"),
+        ("torn.hlo", module[:-9], "holds no HloModuleProto or HloProto"),
+        ("wrong.hlo", b"\x1a\x02\x0a\x00\x30\x07", "is HLO that jaxlib can't read"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ModelError, match=said):
+            tvm_neuron.compile(tmp_path / name)

@@ -7,7 +7,6 @@ from onnx import TensorProto, helper
 
 from tests.onnx_models import make_model
 from tvm_neuron.build import BuildOptions
-from tvm_neuron.errors import OptionError
 from tvm_neuron.operators import Listing, Operator, Outcome, listing
 from tvm_neuron.operators.listing import PATH, read, write
 from tvm_neuron.operators.manual import MANUAL, lines, manual
@@ -77,5 +76,20 @@ def test_frameworks() -> None:
     assert isinstance(found, Listing)
     assert next(op for op in found.operators if op.name == "Conv").is_on_neuroncore
     assert next(op for op in listing("RELAX").operators if op.name == "nn.conv2d").is_on_neuroncore
-    with pytest.raises(OptionError, match="there is no list of its own for MXNET: its operators become ONNX's"):
-        listing("MXNET")
+
+
+@pytest.mark.parametrize(
+    ("framework", "some"),
+    [
+        pytest.param("MXNET", {"Convolution", "RNN", "elemwise_add"}, id="MXNET"),
+        pytest.param("XLA", {"stablehlo.convolution", "chlo.top_k"}, marks=pytest.mark.jax, id="XLA"),
+        pytest.param("PYTORCH", {"aten.convolution", "aten.kthvalue"}, marks=pytest.mark.torch, id="PYTORCH"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_operators_that_become_others(framework: str, some: set[str]) -> None:
+    found = listing(framework)
+    assert found.becomes == "ONNX"
+    known = [operator.name for operator in found.operators]
+    assert known == sorted(known)
+    assert some <= {*known}

@@ -1,6 +1,7 @@
 """Writing a library: an object file with its NEFFs, linked to its code."""
 
 import ctypes
+import pickle
 import platform
 import struct
 from pathlib import Path
@@ -130,3 +131,21 @@ def test_a_library_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     library = relay.build(mod, params=params)
     with pytest.raises(NeffError, match=r"none/a\.so' can't be written: No such file or directory"):
         library.export_library(tmp_path / "none" / "a.so")
+
+
+def test_a_pickled_library() -> None:
+    """TVM's own way of pickling a module ends the process."""
+    model = mixed_model()
+    mod, params = relay.frontend.from_onnx(model)
+    library = relay.build(mod, params=params)
+    content = pickle.dumps(library)
+    again = pickle.loads(content)
+    assert runtime.neffs(again) == runtime.neffs(library)
+    assert (again.target.export(), again.libmod_name) == (library.target.export(), library.libmod_name)
+    executor = again["default"](tvm.cpu())
+    executor.run(x=X)
+    for number, wanted in enumerate(reference(model, {"x": X})):
+        np.testing.assert_allclose(executor.get_output(number).numpy(), wanted, rtol=1e-5, atol=1e-5)
+    damaged = content.replace(b"\x7fELF", b"\x7fELG", 1)
+    with pytest.raises(NeffError, match="the packed library is damaged"):
+        pickle.loads(damaged)

@@ -107,3 +107,58 @@ def test_what_is_refused(saved: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="features"):
         tfn.saved_model.compile(saved, tmp_path / "compiled")
     assert not (tmp_path / "compiled").exists()
+
+
+class Reading(tf.Module):
+    """Lines of numbers in, the singular values and the name of the largest class out."""
+
+    def __init__(self, model: keras.Model) -> None:
+        super().__init__()
+        self.model = model
+        self.names = tf.constant(["a", "b", "c", "d", "e"])
+
+    @tf.function(input_signature=[tf.TensorSpec((4,), tf.string, name="lines"), tf.TensorSpec((4, 12), name="more")])
+    def __call__(self, lines: tf.Tensor, more: tf.Tensor) -> dict[str, tf.Tensor]:
+        numbers = tf.strings.to_number(tf.strings.split(lines, ",").to_tensor(shape=(4, 12)))
+        scores = self.model(tf.tanh(numbers + more))
+        values = tf.linalg.svd(tf.matmul(scores, scores, transpose_a=True), compute_uv=False)
+        both = tf.stack([values, values * 2])
+        return {"name": tf.gather(self.names, tf.argmax(scores, -1)), "scores": scores, "values": tf.square(both)}
+
+
+def test_what_cannot_be_imported_stays_tensorflows(model: keras.Model, tmp_path: Path) -> None:
+    reading = Reading(model)
+    tf.saved_model.save(reading, tmp_path / "saved")
+    report = tfn.saved_model.compile(tmp_path / "saved", tmp_path / "compiled", target="neuron/inf2", options=EXACT)
+    kept = {row.op: row.reason for row in report.placed("tensorflow")}
+    assert kept["StringSplitV2"] == "it works on string"
+    assert "Svd" in kept["Svd"]
+    assert {"Tanh", "Softmax"} <= {row.op for row in report.placed("neuroncore")}
+    assert 0 < report.macs_moved <= 1
+    lines, data = tf.constant([",".join(map(str, row)) for row in DATA]), tf.constant(DATA)
+    wanted = reading(lines, data)
+    found = tf.saved_model.load(tmp_path / "compiled").signatures["serving_default"](lines=lines, more=data)
+    assert found["name"].numpy().tolist() == wanted["name"].numpy().tolist()
+    for name in ("scores", "values"):
+        np.testing.assert_allclose(found[name], wanted[name], rtol=1e-4, atol=1e-5)
+
+
+def test_forms_that_cannot_be_imported_stay_tensorflows() -> None:
+    """Of an operator that tf2onnx knows, which is found by trying the operators alone."""
+    weight = tf.constant(np.random.default_rng(1).standard_normal((12, 5)).astype("float32"))
+
+    @tf.function
+    def model(x: tf.Tensor) -> tf.Tensor:
+        spectrum = tf.abs(tf.signal.rfft2d(tf.tanh(x)))
+        return tf.nn.softmax(tf.concat([spectrum, x], 1)[:, :12] @ weight)
+
+    traced = tfn.trace(model, DATA, "neuron/inf2", options=EXACT)
+    np.testing.assert_allclose(traced(DATA), model(DATA), rtol=1e-4)
+
+
+def test_nothing_that_can_be_imported() -> None:
+    def upper(x: tf.Tensor) -> tf.Tensor:
+        return tf.strings.upper(x)
+
+    with pytest.raises(ModelError, match="string"):
+        tfn.trace(tf.function(upper), tf.constant(["a"]))

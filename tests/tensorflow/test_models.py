@@ -1,5 +1,6 @@
 """Models of TensorFlow and Keras, by every way in, give what TensorFlow gives."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tvm_neuron import relay
 from tvm_neuron.cli.main import main
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.tensorflow import captured
+from tvm_neuron.operators import listing
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.filterwarnings("ignore")]  # TensorFlow warns of its own internals
 EXACT = tvm_neuron.BuildOptions(fp32_cast="none")
@@ -309,6 +311,24 @@ def test_a_while_whose_end_the_data_tell() -> None:
     assert loop.reason == "its end depends on data, so it runs as a loop"
 
 
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_one_of_several_branches(count: int) -> None:
+    weight = tf.Variable(RNG.standard_normal((3, 3)).astype("float32"))
+    branches = [tf.sin, weight.__rmatmul__, tf.square, tf.tanh][:count]
+
+    @tf.function
+    def chosen(which: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+        found = tf.switch_case(which, [partial(branch, x) for branch in branches])
+        for _ in range(3):  # and inside of a loop
+            found = tf.switch_case(which - 1, [partial(branch, found) for branch in branches])
+        return found
+
+    x = RNG.standard_normal((2, 3)).astype("float32")
+    library = tvm_neuron.compile(chosen, (np.int32(0), x), target="neuron/inf2", options=EXACT)
+    for which in (-1, 0, 1, 2, 3, 9):
+        check(run(library, np.int32(which), x), chosen(np.int32(which), x))
+
+
 def test_a_function_that_says_its_inputs() -> None:
     @tf.function(input_signature=[tf.TensorSpec((2, 3), tf.float32), tf.TensorSpec((3,), tf.float32)])
     def scaled(x: tf.Tensor, factor: tf.Tensor) -> tf.Tensor:
@@ -317,3 +337,11 @@ def test_a_function_that_says_its_inputs() -> None:
     x, factor = (RNG.standard_normal(shape).astype("float32") for shape in ((2, 3), (3,)))
     library = tvm_neuron.compile(scaled, target="neuron/inf2", options=EXACT)
     check(run(library, x, factor), scaled(x, factor))
+
+
+def test_operators_are_listed() -> None:
+    for framework, becomes, some in (("TENSORFLOW", "ONNX", {"Conv2D", "Erf"}), ("KERAS", "ONNX", {"Conv2D"}),
+                                     ("TFLITE", "RELAX", {"CONV_2D", "SHAPE"})):  # fmt: skip
+        found = listing(framework)
+        assert found.becomes == becomes
+        assert some <= {operator.name for operator in found.operators}

@@ -88,6 +88,23 @@ def test_dtypes_are_kept(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_dtypes_are_kept_where_batch_norms_are_folded(dtype: torch.dtype) -> None:
+    torch.manual_seed(5)
+    layers = [torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.ConvTranspose2d(8, 4, 2, 2),
+              torch.nn.BatchNorm2d(4)]  # fmt: skip
+    model = torch.nn.Sequential(*layers)
+    for _ in range(3):
+        model(torch.randn(4, 3, 8, 8) * 2 + 1)  # statistics that are not those of a new network
+    x = torch.randn(2, 3, 8, 8)
+    with torch.no_grad():
+        right = model.eval()(x)
+    (found,) = outputs(tvm_neuron.compile(model.to(dtype), x.to(dtype)), x.to(dtype))
+    assert found.dtype == dtype
+    assert relative_error(found, right) < BFLOAT16
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_an_open_batch_takes_any_number_of_rows() -> None:
     model, x = net()
     program = torch.export.export(model, (x,), dynamic_shapes={"x": {0: torch.export.Dim("batch", min=2, max=64)}})
@@ -113,6 +130,11 @@ def test_what_export_refuses_is_traced_and_said() -> None:
     with pytest.warns(UserWarning, match="torch.export can't capture the Choosing .* traced instead"):
         library = tvm_neuron.compile(Choosing().eval(), x)
     assert relative_error(outputs(library, x)[0], x.relu()) < BFLOAT16
+
+
+class Inverse(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.inv(x)
 
 
 class Memory:
@@ -190,6 +212,7 @@ def test_training_mode_that_makes_no_difference_is_no_matter(model) -> None:
         (lambda: 3, None, "takes the path of a model.* got int"),
         (lambda: torch.sin, np.ones(1), "a plain function is taken with tensors of PyTorch.*of JAX give jax.jit"),
         (lambda: torch.nn.Module, torch.ones(1), "fails with the example inputs"),
+        (lambda: torch.nn.Sequential(torch.nn.ReLU(), Inverse()).eval(), torch.eye(3), r"operator '1\.linalg_inv_ex':"),
     ],
 )
 def test_what_cannot_be_taken(model, examples, message: str) -> None:
@@ -211,7 +234,7 @@ def test_pickles_are_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
 
 
 def test_what_the_exporter_cannot_write_is_said() -> None:
-    with pytest.raises(ModelError, match="torch's exporter to ONNX can't write the model"):
+    with pytest.raises(ModelError, match="torch's exporter to ONNX can't write operator '_linalg_svd'"):
         tvm_neuron.compile(torch.linalg.svdvals, torch.rand(4, 4))
 
 

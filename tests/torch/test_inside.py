@@ -54,7 +54,7 @@ def test_a_traced_model_says_what_is_wrong() -> None:
     with pytest.raises((InputError, RuntimeError), match=r"\[1, 3, 8, 8\]|\(1, 3, 8, 8\)"):
         traced(torch.randn(1, 3, 8, 8))
     damaged = torch.zeros(100, dtype=torch.uint8)
-    with pytest.raises((NeffError, RuntimeError), match="the library inside the traced model is damaged"):
+    with pytest.raises((NeffError, RuntimeError), match="the packed library is damaged"):
         torch.ops.tvm_neuron.run([x], damaged, "0")
 
 

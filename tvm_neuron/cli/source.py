@@ -10,13 +10,11 @@ from tvm_neuron.errors import ModelError, OptionError
 from tvm_neuron.hw import CHIPS
 
 FRAMEWORKS = ("ONNX", "PYTORCH", "XLA", "MXNET", "TENSORFLOW", "KERAS", "TFLITE")
-_HLO = "write it as StableHLO, jax.jit(f).lower(x).as_text(), into a .mlir"
 _ENDINGS = {
-    "PYTORCH": (".pt2", ".pt", ".pth"), "XLA": (".mlir", ".mlirbc", ".stablehlo"), "MXNET": ("-symbol.json", ".params"),
-    "TENSORFLOW": (".pb",), "KERAS": (".keras", ".h5"), "TFLITE": (".tflite",),
+    "PYTORCH": (".pt2", ".pt", ".pth"), "XLA": (".mlir", ".mlirbc", ".stablehlo", ".hlo"),
+    "MXNET": ("-symbol.json", ".params"), "TENSORFLOW": (".pb",), "KERAS": (".keras", ".h5"), "TFLITE": (".tflite",),
 }  # fmt: skip
 _ADVICE = dict.fromkeys((".ckpt", ".safetensors"), "torch.onnx.export(model, example_inputs, 'model.onnx')")
-_ADVICE[".hlo"] = _HLO
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,6 +60,10 @@ def _framework_of(name: str) -> str:
     """By the name of a file; ONNX reads, or refuses, all others."""
     if isfile(Path(name) / "saved_model.pb"):
         return "TENSORFLOW"
+    if name.lower().endswith(".pb") and isfile(name):
+        from tvm_neuron.frontend.xla import is_xla  # loads TVM
+
+        return "XLA" if is_xla(Path(name)) else "TENSORFLOW"
     return next((framework for framework, endings in _ENDINGS.items() if name.lower().endswith(endings)), "ONNX")
 
 

@@ -9,10 +9,18 @@ from tvm_neuron.errors import ModelError, from_extra
 from tvm_neuron.frontend.cause import cause
 
 
-def is_of_jax(model: Any) -> bool:
-    """Whether it is a function of jax.jit or jax.pmap, or one that was lowered; jax is not imported to find out."""
+def is_of_jax(model: Any, example_inputs: Any = None) -> bool:
+    """Whether it is a function of jax.jit or jax.pmap, or one that was lowered; jax is not imported to find out.
+
+    So is any function, if there are arrays or shapes of JAX among its example inputs.
+    """
     jax = sys.modules.get("jax")
-    return jax is not None and (isinstance(model, jax.stages.Lowered) or _can_lower(jax, model))
+    if jax is None:
+        return False
+    if isinstance(model, jax.stages.Lowered) or _can_lower(jax, model):
+        return True
+    leaves = jax.tree.leaves(example_inputs) if callable(model) else ()
+    return any(isinstance(leaf, jax.Array | jax.ShapeDtypeStruct) for leaf in leaves)
 
 
 def _can_lower(jax: Any, model: Any) -> bool:

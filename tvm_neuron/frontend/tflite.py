@@ -27,11 +27,13 @@ def read_bytes(path: Path) -> bytes:
 
 def from_tflite(
     model: Any, shape_dict: Mapping[str, Sequence[int]] | None = None, dtype_dict: Mapping[str, str] | None = None,
+    op_converter: type | None = None,
 ) -> tuple[tvm.IRModule, dict[str, tvm.runtime.Tensor]]:  # fmt: skip
     """The module of a TFLite model, a `tflite.Model` or the bytes of a file; no weights, which are its constants.
 
     The arguments are those of TVM 0.18. `shape_dict` and `dtype_dict` say what the inputs are, where it is not what the
-    file says.
+    file says; `op_converter` is a class derived from that of TVM, tvm.relax.frontend.tflite.tflite_frontend's
+    OperatorConverter, which converts in place of ours.
 
     Raises ModelError: the package tflite is missing, it is no TFLite model, or an operator of it is unknown.
     """
@@ -47,7 +49,8 @@ def from_tflite(
     shapes = {name: tuple(shape) for name, shape in (shape_dict or {}).items()}
     try:
         sizes = import_module("tvm_neuron.frontend.tflite_sizes")  # which imports tflite
-        mod = theirs.from_tflite(model, shapes or None, dict(dtype_dict or {}) or None, sizes.KnownSizes)
+        converter = op_converter or sizes.KnownSizes
+        mod = theirs.from_tflite(model, shapes or None, dict(dtype_dict or {}) or None, converter)
     except (NotImplementedError, AssertionError, ValueError, RuntimeError, KeyError, TypeError, IndexError) as error:
         reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise ModelError(f"from_tflite: {reason}") from error

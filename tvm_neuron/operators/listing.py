@@ -6,18 +6,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tvm_neuron.errors import OptionError
+from tvm_neuron.operators.names import READERS, names
 
 PATH = Path(__file__).parent / "operators.json"
 FRAMEWORKS = ("ONNX", "RELAX")
 """Those with a front door of their own: `relay.frontend.from_onnx`, and `tvm.compile` of a Relax module."""
 
-_OTHERS = {
-    "TENSORFLOW": "its models come in by the ONNX that tf2onnx writes: see the list of ONNX",
-    "MXNET": "its operators become ONNX's: see the list of ONNX, and docs/mxnet.md",
-    "PYTORCH": "its models come in by the ONNX that torch writes: see the list of ONNX",
-    "XLA": "its operators become ONNX's: see the list of ONNX, and docs/jax.md",
-}
+_BECOME = dict.fromkeys(READERS, "ONNX") | {"TFLITE": "RELAX"}
 
 
 @dataclass(frozen=True)
@@ -51,12 +46,17 @@ class Operator:
 
 @dataclass(frozen=True)
 class Listing:
-    """All operators of a framework, the constraints that hold for all, and for which device and options."""
+    """All operators of a framework, the constraints that hold for all, and for which device and options.
+
+    Operators of frameworks that have no outcomes of their own `become` those of another, whose list says where these
+    run.
+    """
 
     framework: str
     device: str
     constraints: tuple[str, ...]
     operators: tuple[Operator, ...]
+    becomes: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The listing as plain values."""
@@ -66,11 +66,11 @@ class Listing:
 def listing(framework: str) -> Listing:
     """What is known of a framework's operators.
 
-    Raises:
-        OptionError: there is no front door for that framework.
+    Raises OptionError or ModelError: what reads them is not installed.
     """
-    if framework in _OTHERS:
-        raise OptionError(f"there is no list of its own for {framework}: {_OTHERS[framework]}")
+    if framework in _BECOME:
+        operators = tuple(Operator(name, ()) for name in names(framework))
+        return Listing(framework, "", (), operators, _BECOME[framework])
     return next(found for found in read(PATH.read_text()) if found.framework == framework)
 
 

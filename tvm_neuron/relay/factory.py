@@ -17,19 +17,26 @@ from tvm.support.cc import create_shared, get_cc
 from tvm_neuron.errors import NeffError
 from tvm_neuron.relay.pack import pack_imports
 from tvm_neuron.runtime import manifest
+from tvm_neuron.runtime.packed import load, pack
 
 _FAILED, _COMMAND = "Compilation error:", "Command line: "  # what TVM puts around the linker's complaints
 _NO_HASH = "-Wl,--build-id=none"  # of the whole file, which takes the linker longer than the rest of its work
 
 
 class ExecutorFactory:
-    """A compiled library; `factory["default"](device)` gives an executor for `graph_executor.GraphModule`."""
+    """A compiled library; `factory["default"](device)` gives an executor for `graph_executor.GraphModule`.
+
+    It can be pickled: what comes out is the library without the module that it was made of (`ir_mod` is empty).
+    """
 
     def __init__(self, ir_mod: tvm.IRModule, target: tvm.target.Target, module: tvm.runtime.Module, name: str) -> None:
         self.ir_mod = ir_mod
         self.target = target
         self.module = module
         self.libmod_name = name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (*pack(self), self.target.export(), self.libmod_name)
 
     def __getitem__(self, name: str) -> Any:
         """`default` makes executors, `debug_create` what `debug_executor.GraphModuleDebug` takes."""
@@ -108,6 +115,10 @@ class ExecutorFactory:
     def get_graph_json(self) -> str:
         """The same as `get_executor_config()`."""
         return self.get_executor_config()
+
+
+def _unpickled(content: bytes, digest: str, target: dict[str, Any], name: str) -> ExecutorFactory:
+    return ExecutorFactory(tvm.IRModule(), tvm.target.Target(target), load(content, digest), name)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Libraries as bytes inside of something else that is saved: a script of torch, a SavedModel."""
+"""Libraries as bytes inside of something else that is saved: a script of torch, a SavedModel, a pickle."""
 
 import tempfile
 from collections.abc import Callable
@@ -33,16 +33,18 @@ def unpacked(content: Callable[[], bytes], digest: str) -> tuple[Executor, Lock]
     """
     with _loading:
         if digest not in _loaded:
-            _loaded[digest] = _load(content(), digest), Lock()
+            _loaded[digest] = load(content(), digest)["default"](tvm.cpu()), Lock()
         return _loaded[digest]
 
 
-def _load(content: bytes, digest: str) -> Executor:
+def load(content: bytes, digest: str) -> tvm.runtime.Module:
+    """The module of the library that `pack` packed.
+
+    Raises NeffError: the bytes are not those that were packed.
+    """
     if sha256(content).hexdigest() != digest:
-        raise NeffError("the library inside the traced model is damaged: its bytes are not those that were compiled")
+        raise NeffError("the packed library is damaged: its bytes are not those that were compiled")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "model.so")
         file.write_bytes(content)
-        module = tvm.runtime.load_module(str(file))
-    executor: Executor = module["default"](tvm.cpu())
-    return executor
+        return tvm.runtime.load_module(str(file))

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tvm_neuron import relay
 from tvm_neuron.cli.choices import build_options
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.errors import ModelError, OptionError
-from tvm_neuron.frontend import from_onnx
-from tvm_neuron.frontend.tensorflow import captured, read, to_onnx
+from tvm_neuron.frontend.tensorflow import captured, read
 from tvm_neuron.profile.report import Report
+from tvm_neuron.tensorflow.parts import compiled
 from tvm_neuron.tensorflow.program import Program
 
 
@@ -32,8 +31,9 @@ def compile(  # noqa: A001 - what users of the original call
     `no_fuse_ops` (names or patterns of them) stay on the CPU, and parts of the core have at least
     `minimum_segment_size` operators. `compiler_args` are words of `neuron-cc compile`, as `["--fp32-cast", "none"]`,
     instead of `options`. The result is loaded by `tf.saved_model.load` where `tvm_neuron.tensorflow` is imported.
-    Returns the report: where operators run, what part of the multiplications moved to the core (`macs_moved`), and
-    what it costs.
+    Operators that can't be imported, of strings for example, stay TensorFlow's, with libraries for what is between them
+    (not with `dynamic_batch_size`). Returns the report: where operators run, what part of the multiplications moved to
+    the core (`macs_moved`), and what it costs.
 
     Raises OptionError: `compiler_args` has unknown words, or is given beside `options`. Raises ModelError: there is no
     SavedModel, `compiled_dir` exists, or sizes are open. Raises what `tvm_neuron.compile` raises, too.
@@ -56,9 +56,6 @@ def compile(  # noqa: A001 - what users of the original call
         chosen, dynamic_batch=dynamic_batch_size or chosen.dynamic_batch, on_cpu=(*chosen.on_cpu, *no_fuse_ops),
         minimum_segment_size=minimum_segment_size or chosen.minimum_segment_size,
     )  # fmt: skip
-    mod, params = from_onnx(to_onnx(found, shapes))
-    program = Program(
-        relay.build(mod, target, params=params, options=chosen), chosen.dynamic_batch, list(found.outputs)
-    )
+    program = Program(compiled(found, shapes, target, chosen), chosen.dynamic_batch, list(found.outputs))
     tf.saved_model.save(program, str(written), signatures=program.signature())
     return program.report

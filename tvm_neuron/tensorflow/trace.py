@@ -6,7 +6,9 @@ from typing import Any
 import tensorflow as tf
 
 from tvm_neuron.codegen.options import BuildOptions
-from tvm_neuron.compile_model import compile_model
+from tvm_neuron.frontend.examples import shapes_by_name
+from tvm_neuron.frontend.tensorflow import captured
+from tvm_neuron.tensorflow.parts import compiled
 from tvm_neuron.tensorflow.program import Program
 
 
@@ -15,12 +17,14 @@ def trace(model: Any, example_inputs: Any, target: Any = "neuron", *, options: B
 
     What comes out is called with the model's tensors in the order of its inputs, saved by `tf.saved_model.save`, and
     loaded where `tvm_neuron.tensorflow` is imported; its `report` says where the operators run. Operators that no
-    NeuronCore runs are compiled for the CPU, and stay in the library. With `BuildOptions(dynamic_batch=True)` it takes
-    any number of rows.
+    NeuronCore runs are compiled for the CPU, and stay in the library; those that can't be imported stay TensorFlow's,
+    and what is between them becomes several libraries. With `BuildOptions(dynamic_batch=True)` it takes any number of
+    rows, if all can be imported.
 
     Raises what `tvm_neuron.compile` raises.
     """
-    library = compile_model(model, example_inputs, target, options=options)
+    found = captured(model, example_inputs)
+    library = compiled(found, shapes_by_name(example_inputs, [*found.inputs]), target, options)
     if isinstance(model, tf.keras.Model) or not isinstance(example_inputs, Mapping):
         one = example_inputs if isinstance(example_inputs, tuple) else (example_inputs,)
         result = model(*one)

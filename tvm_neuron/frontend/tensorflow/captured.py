@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.cause import cause
+from tvm_neuron.frontend.tensorflow.cases import without_cases
 from tvm_neuron.frontend.tensorflow.need import need_tensorflow
 
 _SERVING = "serving_default"
@@ -60,8 +62,7 @@ def captured(model: Any, example_inputs: Any = None) -> Captured:
             function = _signature(model.signatures)
         elif not isinstance(model, tensorflow.types.experimental.ConcreteFunction):
             function = _of_function(tensorflow, model, example_inputs)
-        constants = import_module("tensorflow.python.framework.convert_to_constants")
-        frozen = constants.convert_variables_to_constants_v2(function, lower_control_flow=False)
+        frozen = _frozen(function)
     except ModelError:
         raise
     except Exception as error:
@@ -73,6 +74,14 @@ def captured(model: Any, example_inputs: Any = None) -> Captured:
     inputs = {tensor.name.partition(":")[0]: tensor.name for tensor in frozen.inputs}
     outputs = dict(zip(_distinct(names), (tensor.name for tensor in frozen.outputs), strict=True))
     return Captured(_inlineable(frozen.graph.as_graph_def()), inputs, outputs)
+
+
+def _frozen(function: Any) -> Any:
+    """The function with constants for variables, and for each Case branches of two, which TensorFlow keeps whole."""
+    constants = import_module("tensorflow.python.framework.convert_to_constants")
+    keep_whole = constants.disable_lower_using_switch_merge
+    with mock.patch.object(constants, keep_whole.__name__, lambda graph: without_cases(keep_whole(graph))):
+        return constants.convert_variables_to_constants_v2(function, lower_control_flow=False)
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

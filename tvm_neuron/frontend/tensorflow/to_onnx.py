@@ -12,6 +12,7 @@ from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.cause import cause
 from tvm_neuron.frontend.examples import shapes_by_name
 from tvm_neuron.frontend.tensorflow.captured import Captured, captured
+from tvm_neuron.frontend.tensorflow.cases import without_cases
 
 _OPSET = 18
 _STANDARD = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
@@ -37,7 +38,8 @@ def to_onnx(
     logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)  # what it can't do it also raises
     try:
         model, _ = tf2onnx.convert.from_graph_def(
-            found.graph, input_names=[*found.inputs.values()], output_names=[*found.outputs.values()], opset=_OPSET,
+            without_cases(found.graph), input_names=[*found.inputs.values()],
+            output_names=[*found.outputs.values()], opset=_OPSET,
             shape_override={found.inputs[name]: [*shape] for name, shape in given.items()} or None,
             tensors_to_rename={tensor: name for name, tensor in [*found.inputs.items(), *found.outputs.items()]},
             **images,

@@ -1,6 +1,7 @@
 """Operators get the names of the modules that they are from: `layer3.0.conv2`, as a user's `named_modules()` has it."""
 
 import ast
+import traceback
 from collections.abc import Iterable
 
 import onnx
@@ -20,6 +21,21 @@ def name_by_modules(model: onnx.ModelProto) -> onnx.ModelProto:
         node.name = _free([path, *whole] if path and node.op_type != "Constant" else whole, taken)
         taken.add(node.name)
     return model
+
+
+def path_of_failure(error: BaseException) -> str:
+    """The module and the name of the operator at which torch's exporter failed; "" if it was at none.
+
+    Its errors have no path; the operator is what its frames call `node`.
+    """
+    found = ""
+    for frame, _ in traceback.walk_tb((error.__cause__ or error).__traceback__):
+        node = frame.f_locals.get("node")
+        stack = getattr(node, "meta", {}).get("nn_module_stack")
+        if stack:
+            path, _kind = [*stack.values()][-1]
+            found = f"{path}.{node.name}" if path else node.name
+    return found
 
 
 def _module_path(node: onnx.NodeProto, weights: set[str]) -> str:

@@ -11,7 +11,8 @@ import onnx
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.cause import cause
 from tvm_neuron.frontend.torch.capture import Arguments
-from tvm_neuron.frontend.torch.names import name_by_modules
+from tvm_neuron.frontend.torch.names import name_by_modules, path_of_failure
+from tvm_neuron.frontend.torch.narrow import with_narrow_weights
 from tvm_neuron.frontend.torch.need import need_torch
 from tvm_neuron.frontend.torch.quiet import quiet
 
@@ -33,7 +34,9 @@ def to_onnx(captured: Any, arguments: Arguments, input_names: Sequence[str] | No
     except ModelError:
         raise
     except Exception as error:
-        raise ModelError(f"torch's exporter to ONNX can't write the model: {cause(error)}") from error
+        at = path_of_failure(error)
+        where = f"operator '{at}'" if at else "the model"
+        raise ModelError(f"torch's exporter to ONNX can't write {where}: {cause(error)}") from error
     return name_by_modules(model)
 
 
@@ -41,8 +44,7 @@ def _of_program(program: Any) -> onnx.ModelProto:
     torch = need_torch()
     program = import_module("tvm_neuron.frontend.torch.decompose").decomposed(program)  # which imports torch
     written = torch.onnx.export(program, dynamo=True, opset_version=OPSET, verbose=False)
-    model: onnx.ModelProto = written.model_proto
-    return model
+    return with_narrow_weights(written.model_proto)
 
 
 def _of_script(script: Any, arguments: Arguments, input_names: Sequence[str] | None) -> onnx.ModelProto:

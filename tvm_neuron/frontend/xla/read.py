@@ -1,4 +1,4 @@
-"""Files of StableHLO: text, or its portable bytes. Reading runs nothing of them."""
+"""Files of StableHLO, text or its portable bytes, and HLO protos. Reading runs nothing of them."""
 
 from importlib import import_module
 from pathlib import Path
@@ -6,9 +6,21 @@ from typing import Any
 
 from tvm_neuron.errors import ModelError, from_extra
 from tvm_neuron.frontend.cause import cause
+from tvm_neuron.frontend.xla.hlo import hlo_module, to_stablehlo
 
-SUFFIXES = (".mlir", ".stablehlo", ".mlirbc")
+_HLO, _OF_TENSORFLOW_TOO = ".hlo", ".pb"
+SUFFIXES = (".mlir", ".stablehlo", ".mlirbc", _HLO)
 _BYTECODE = b"ML\xefR"
+
+
+def is_xla(path: Path) -> bool:
+    """Whether its name says so; of a .pb, which may be TensorFlow's, what is in it."""
+    if path.suffix != _OF_TENSORFLOW_TOO:
+        return path.suffix in SUFFIXES
+    try:
+        return hlo_module(path.read_bytes()) is not None
+    except OSError:
+        return False
 
 
 def read(path: Path) -> Any:
@@ -16,12 +28,20 @@ def read(path: Path) -> Any:
 
     Raises:
         OptionError: jaxlib is not installed.
-        ModelError: there is none, or not of StableHLO.
+        ModelError: there is none, or not of StableHLO or HLO.
     """
     try:
         content = path.read_bytes()
     except OSError as error:
         raise ModelError(f"'{path}' can't be read: {error.strerror}") from error
+    module = hlo_module(content)
+    if module is not None:
+        return parse(to_stablehlo(module, f"'{path}'"), f"'{path}'")
+    if path.suffix == _HLO and not content.startswith(_BYTECODE):
+        raise ModelError(
+            f"'{path}' holds no HloModuleProto or HloProto (HLO's text is not read): write the proto, or StableHLO, "
+            "jax.jit(f).lower(x).as_text(), into a .mlir"
+        )
     return parse(content, f"'{path}'")
 
 

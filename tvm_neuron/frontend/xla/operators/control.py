@@ -166,11 +166,25 @@ def _chosen(scope: Scope, condition: str, first: list[str], second: list[str]) -
     return [str(scope.graph.add("Where", condition, *pair)) for pair in zip(first, second, strict=True)]
 
 
+def _tuple(_scope: Scope, _op: Any, _: Mapping[str, Converter]) -> None:
+    """Its elements are taken from where it is made."""
+
+
+def _element(scope: Scope, op: Any, _: Mapping[str, Converter]) -> None:
+    made = op.operands[0].owner
+    if getattr(made, "name", "") != "stablehlo.tuple":
+        raise RefusedError("the tuple that it is taken from is no result of stablehlo.tuple")
+    tensor = scope.tensors[made.operands[int(op.attributes["index"].value)]]
+    scope.set(op.results[0], tensor.name, tensor.sizes)
+
+
 CONVERTERS: dict[str, Converter] = {
     "func.call": _call,
     "stablehlo.case": _case,
     "stablehlo.composite": _call,
     "stablehlo.custom_call": _custom_call,
+    "stablehlo.get_tuple_element": _element,
+    "stablehlo.tuple": _tuple,
     "stablehlo.if": _if,
     "stablehlo.while": _while,
 }

@@ -8,7 +8,6 @@ from onnx import helper
 
 from tvm_neuron.frontend.bits import BITS_DOMAIN
 from tvm_neuron.frontend.graph import Graph
-from tvm_neuron.frontend.refused import RefusedError
 from tvm_neuron.frontend.xla.region import Converter
 from tvm_neuron.frontend.xla.scope import Scope, dtype_of, shape_of
 
@@ -206,11 +205,33 @@ def _bitcast(scope: Scope, op: Any, _: Mapping[str, Converter]) -> None:
     known, dtype = scope.known(op.operands[0]), dtype_of(op.results[0])
     if known is None:
         if dtype.itemsize != dtype_of(op.operands[0]).itemsize:
-            raise RefusedError("bits that only a run tells are taken in numbers of the same width")
+            scope.set(op.results[0], _of_another_width(scope, op.operands[0], dtype))
+            return
         scope.set(op.results[0], scope.graph.add(dtype.name, scope.full(op.operands[0]), domain=BITS_DOMAIN))
         return
     bits = known.ravel().view(dtype)
     scope.set(op.results[0], scope.graph.constant(bits.reshape(shape_of(op.results[0]))))
+
+
+def _of_another_width(scope: Scope, value: Any, dtype: np.dtype[Any]) -> str:
+    """Several narrow numbers along the last dimension for each wide one, its low bits first, or the inverse."""
+    graph, given = scope.graph, dtype_of(value)
+    count, bits = max(given.itemsize, dtype.itemsize) // min(given.itemsize, dtype.itemsize), 8 * dtype.itemsize
+    word, unsigned = np.dtype(np.uint64), np.dtype(f"u{dtype.itemsize}")
+    found = scope.full(value)
+    if given.kind != "u":
+        found = graph.add(f"uint{8 * given.itemsize}", found, domain=BITS_DOMAIN)
+    found = graph.add("Cast", found, to=helper.np_dtype_to_tensor_dtype(word))
+    if dtype.itemsize < given.itemsize:
+        places = graph.constant(np.arange(count, dtype=word) * word.type(bits))
+        found = graph.add("BitShift", graph.add("Unsqueeze", found, graph.ints([-1])), places, direction="RIGHT")
+        found = graph.add("BitwiseAnd", found, graph.constant(word.type(2**bits - 1)))
+    else:
+        places = graph.constant(np.arange(count, dtype=word) * word.type(8 * given.itemsize))
+        found = graph.add("BitShift", found, places, direction="LEFT")
+        found = graph.add("ReduceSum", found, graph.ints([-1]), keepdims=0)
+    found = graph.add("Cast", found, to=helper.np_dtype_to_tensor_dtype(unsigned))
+    return str(found if dtype == unsigned else graph.add(dtype.name, found, domain=BITS_DOMAIN))
 
 
 def _same(scope: Scope, op: Any, _: Mapping[str, Converter]) -> None:

@@ -64,6 +64,14 @@ def _broadcast_in_dim(scope: Scope, op: Any, _: Mapping[str, Converter]) -> None
     scope.set(result, name, tuple(sizes))
 
 
+def _broadcast(scope: Scope, op: Any, _: Mapping[str, Converter]) -> None:
+    """With further dimensions before its own."""
+    (value,), sizes = op.operands, ints(op, "broadcast_sizes")
+    source = scope.tensors[value]
+    loose = (*(1 for _ in sizes), *source.sizes)
+    scope.set(op.results[0], scope.reshaped(source.name, loose), loose)
+
+
 def _reshape(scope: Scope, op: Any, _: Mapping[str, Converter]) -> None:
     (value,), (result,) = op.operands, op.results
     source, shape = scope.tensors[value], shape_of(result)
@@ -156,6 +164,7 @@ def reversed_along(scope: Scope, name: str, axes: list[int]) -> str:
 
 CONVERTERS: dict[str, Converter] = {
     "chlo.constant": _constant,
+    "stablehlo.broadcast": _broadcast,
     "stablehlo.broadcast_in_dim": _broadcast_in_dim,
     "stablehlo.concatenate": _concatenate,
     "stablehlo.constant": _constant,
