@@ -60,11 +60,13 @@ def test_a_part_without_elements() -> None:
 @pytest.mark.parametrize("has_bias", [False, True])
 def test_quantised_convolutions(rank: int, each_channel: bool, has_bias: bool) -> None:
     rng, channels = np.random.default_rng(rank), 5
+    most = 64  # from which on onnxruntime saturates on AVX2
     scale = rng.uniform(0.01, 0.03, channels if each_channel else ()).astype(np.float32)
     constants = {
         "x_scale": np.float32(0.02), "x_zero": np.uint8(120),
-        "w": rng.integers(-128, 128, (channels, 3) + (3,) * rank, np.int8),
-        "w_scale": scale, "w_zero": np.zeros(scale.shape, np.int8), "y_scale": np.float32(0.3), "y_zero": np.uint8(100),
+        "w": rng.integers(-most, most, (channels, 3) + (3,) * rank, np.int8),
+        "w_scale": scale, "w_zero": np.zeros(scale.shape, np.int8),
+        "y_scale": np.float32(0.15), "y_zero": np.uint8(100),
     } | ({"b": rng.integers(-9000, 9000, channels, np.int32)} if has_bias else {})  # fmt: skip
     node = helper.make_node("QLinearConv", ["x", *constants], ["y"])
     inputs = {"x": rng.integers(0, 256, (2, 3) + (6,) * rank, np.uint8)}
