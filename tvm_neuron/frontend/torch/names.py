@@ -3,6 +3,7 @@
 import ast
 import traceback
 from collections.abc import Iterable
+from typing import Any
 
 import onnx
 
@@ -30,7 +31,7 @@ def path_of_failure(error: BaseException) -> str:
     """
     found = ""
     for frame, _ in traceback.walk_tb((error.__cause__ or error).__traceback__):
-        node = frame.f_locals.get("node")
+        node: Any = frame.f_locals.get("node")
         stack = getattr(node, "meta", {}).get("nn_module_stack")
         if stack:
             path, _kind = [*stack.values()][-1]

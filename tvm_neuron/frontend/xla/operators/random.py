@@ -71,7 +71,7 @@ def _bits(scope: Scope, op: Any, _: Mapping[str, Converter]) -> None:
     found = graph.add("Cast", graph.add("Concat", *columns, axis=1), to=onnx.TensorProto.UINT32)
     found = graph.add("Slice", scope.reshaped(found, [fours * 4]), graph.ints([0]), graph.ints([elements(sizes)]))
     scope.set(result, scope.reshaped(found, sizes))
-    moved = graph.add("Add", low, graph.constant(np.uint64([fours])))
+    moved = graph.add("Add", low, graph.constant([fours], np.uint64))
     scope.set(after, graph.add("Concat", high, moved, axis=0))
 
 
