@@ -10,6 +10,7 @@ from tvm_neuron.isa import Activation, DmaCopy, Matmul
 
 PUBLISHED = {
     ("trn1", "Mamba kernel, version 1"): 2340,
+    ("trn1", "Mamba kernel, version 1, 256 channels"): 172.93,
     ("trn1", "Mamba kernel: Vector engine active"): 92.16,
     ("inf1", "ResNet-50, batch 1, on the device"): 2709.6,
     ("inf1", "BERT-base, 128 tokens, batch 1"): 7900,
