@@ -70,6 +70,7 @@ def test_scales_of_norms_wait_for_the_partitions() -> None:
 
 def test_means_and_maxima_are_added_with_the_other_sign() -> None:
     found = [pair for kernel in kernels_of(Encoder(64, 4, 32)) for pair in operations(kernel.expr)]
-    assert not [right for op, right in found if op == "subtract" and isinstance(right, Load)]
+    subtracted = [right.tensor.name for op, right in found if op == "subtract" and isinstance(right, Load)]
+    assert all(name.endswith(".statistics") for name in subtracted)  # POOL subtracts these, and multiplies at once
     added = {right.tensor.name for op, right in found if op == "add" and isinstance(right, Load)}
     assert {name.rpartition(".")[2] for name in added} >= {"negative"}

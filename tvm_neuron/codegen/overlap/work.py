@@ -73,7 +73,9 @@ def _matmul_cycles(kernel: Kernel, device: Device) -> int:
         shortest = min(device.matmul_min_cycles, kernel.channel.extent, device.pe_columns)
         full, rest = divmod(root.row.extent, PARTITIONS)
         cycles = full * PARTITIONS + (max(rest, shortest) if rest else 0)
-        passes = device.fp32_transpose_passes if root.source.tensor.dtype == "float32" else 1
+        # Where the array multiplies no float32, layouts were measured with one pass as the price, not with the clock's.
+        is_priced = root.source.tensor.dtype == "float32" and device.fp32_matmul_passes
+        passes = device.fp32_transpose_passes if is_priced else 1
         return columns * free // root.row.extent * cycles * passes
     return 0
 
