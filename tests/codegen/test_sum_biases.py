@@ -11,6 +11,7 @@ from tests.codegen.test_fold_rows import CHANNELS, Convolutions, check, kernels_
 from tests.models.agreement import Case, random_inputs, relative_error
 from tests.stages.networks import compile_model, run
 from tests.stages.test_small_memory import shrunk
+from tvm_neuron.codegen.kernels.sum_biases import _distance
 from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.codegen.simplify import make_kernels
 from tvm_neuron.hw import load_device
@@ -131,6 +132,14 @@ def test_only_where_the_array_has_room(channels: int, chip: str, added: int) -> 
 @pytest.mark.parametrize("after", ["Relu", "Sigmoid"])
 def test_act_adds_the_bias_where_that_takes_no_longer(after: str) -> None:
     assert depths(pair(24, after=after)) == [CHANNELS, 24]
+
+
+def test_a_distance_is_one_but_for_rounding() -> None:
+    biases = np.float32([0.3, -2.7, 1000.25])
+    assert _distance(biases, biases + np.float32(3)) == pytest.approx(3, rel=1e-6)
+    small = np.float32([1e-7, 2e-7, 3e-7])  # as far from each other as they are large
+    assert _distance(small, np.float32([2e-7, 5e-7, 3e-7])) is None
+    assert _distance(small, np.float32([np.nan, 1, 1])) is None
 
 
 def test_what_needs_the_sum_more_than_once() -> None:

@@ -54,7 +54,7 @@ def biased(kernel: Kernel, root: Contraction, dim: int) -> Kernel | None:
         assert scale is not None
         assert bias is not None
         found.append(bias / scale)
-        rest.append(_same_for_all(bias - scale * found[0]) if len(found) > 1 else 0.0)
+        rest.append(_distance(scale * found[0], bias) if len(found) > 1 else 0.0)
         return Apply("add", (expr.args[0], Num(rest[-1]))) if rest[-1] else expr.args[0]
 
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # what is no number is not summed up below
@@ -65,10 +65,11 @@ def biased(kernel: Kernel, root: Contraction, dim: int) -> Kernel | None:
     return replace(kernel, expr=expr, root=replace(root, weights=np.concatenate([root.weights, rows])))
 
 
-def _same_for_all(biases: NDArray[np.float32]) -> float | None:
-    """The number that they all are, but for the rounding of sums that they came of; None if there is none."""
-    usual = float(np.median(biases))
-    return usual if np.allclose(biases, usual, rtol=0, atol=_NEAR * max(1.0, abs(usual))) else None
+def _distance(first: NDArray[np.float32], second: NDArray[np.float32]) -> float | None:
+    """The number by which the second biases are more than the first, but for their rounding; None if there is none."""
+    found = float(np.median(second - first))
+    rounding = _NEAR * np.maximum(np.abs(first), np.abs(second))
+    return found if np.all(np.abs(second - first - found) <= rounding) else None
 
 
 def _scale_and_bias(expr: Apply, channel: Axis) -> tuple[Expr, Expr] | None:
