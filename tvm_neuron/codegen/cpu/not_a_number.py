@@ -12,7 +12,7 @@ from typing import Any
 
 import tvm
 import tvm_ffi
-from tvm import ir, tirx
+from tvm import tirx
 
 from tvm_neuron.codegen.cpu.functions import has_bfloat16
 
@@ -23,40 +23,31 @@ def keep_nan(mod: tvm.IRModule, _context: tvm.transform.PassContext) -> tvm.IRMo
     found = mod.clone()
     for name, func in mod.functions_items():
         if isinstance(func, tirx.PrimFunc):
-            names_operands = not has_bfloat16(func)
-            choose = partial(_unless, names_operands=names_operands)
-            found[name] = tvm_ffi.structural_map(
-                func,
-                [
-                    (tirx.Max, partial(choose, operator.gt)),
-                    (tirx.Min, partial(choose, operator.lt)),
-                    *((kind, _equal_to_itself) for kind in (tirx.EQ, tirx.LE, tirx.GE)),
-                    (tirx.NE, _other_than_itself),
-                    *([(tirx.Sub, _without_what_cancels)] if names_operands else []),
-                ],
-            )
+            found[name] = tvm_ffi.structural_map(func, _WITH_BFLOAT16 if has_bfloat16(func) else _OTHERS)
     return found
 
 
-def _unless(is_second: Callable[[Any, Any], tirx.Expr], found: tirx.Max | tirx.Min, names_operands: bool) -> tirx.Expr:
-    """The first number, unless the second one is it or NaN: comparisons with NaN are false.
+def _by_llvm(name: str, found: tirx.Max | tirx.Min) -> tirx.Expr:
+    """LLVM's maximum or minimum: NaN if one of the numbers is.
 
-    What is computed has a name, for it is read two or three times: ten of them within each other would be 59,049.
+    A comparison would read each number two or three times, and names for them are refused by those of TVM's passes that
+    go through an expression twice.
     """
+    return tirx.call_llvm_pure_intrin(found.ty, name, found.a, found.b) if _is_float(found) else found
+
+
+def _by_comparison(is_second: Callable[[Any, Any], tirx.Expr], found: tirx.Max | tirx.Min) -> tirx.Expr:
+    """The first number, unless the second one is it or NaN: comparisons with NaN are false."""
     if not _is_float(found):
         return found
     first, second = found.a, found.b
     for constant in (first, second):
         if isinstance(constant, tirx.FloatImm) and isnan(constant.value):
             return constant
-    if names_operands:
-        first, second = _named("first", first), _named("second", second)
     takes_second = is_second(second, first)
     if not isinstance(second, tirx.FloatImm):
         takes_second = tirx.any(takes_second, _is_nan(second))
-    value = tirx.Select(takes_second, second, first)
-    value = value if second.same_as(found.b) else tirx.Let(second, found.b, value)
-    return value if first.same_as(found.a) else tirx.Let(first, found.a, value)
+    return tirx.Select(takes_second, second, first)
 
 
 def _equal_to_itself(found: Any) -> tirx.Expr:
@@ -72,13 +63,13 @@ def _is_of_itself(found: Any) -> bool:
 
 
 def _without_what_cancels(found: tirx.Sub) -> tirx.Expr:
-    """With a name for the first number where some of it is in the second one too: TVM doesn't look behind names."""
+    """With the first number's bits where some of it is in the second one too: TVM doesn't look behind them."""
     if not _is_float(found):
         return found
     if not any(tvm_ffi.structural_equal(one, other) for one in _parts(found.a) for other in _parts(found.b)):
         return found
-    whole = ir.Var("whole", found.a.ty)
-    return tirx.Let(whole, found.a, whole - found.b)
+    dtype = str(found.a.ty)
+    return tirx.reinterpret(dtype, tirx.reinterpret(dtype.replace("float", "uint"), found.a)) - found.b
 
 
 def _parts(number: tirx.Expr, depth: int = 2) -> list[tirx.Expr]:
@@ -96,5 +87,16 @@ def _is_nan(number: tirx.Expr) -> tirx.Expr:
     return tirx.isnan(number.astype("float32") if str(number.ty).startswith("bfloat") else number)
 
 
-def _named(name: str, operand: tirx.Expr) -> tirx.Expr:
-    return operand if isinstance(operand, tirx.FloatImm | ir.Var | ir.TensorLoad) else ir.Var(name, operand.ty)
+_ITSELF = [*((kind, _equal_to_itself) for kind in (tirx.EQ, tirx.LE, tirx.GE)), (tirx.NE, _other_than_itself)]
+_OTHERS = [
+    (tirx.Max, partial(_by_llvm, "llvm.maximum")),
+    (tirx.Min, partial(_by_llvm, "llvm.minimum")),
+    *_ITSELF,
+    (tirx.Sub, _without_what_cancels),
+]
+_WITH_BFLOAT16 = [
+    (tirx.Max, partial(_by_comparison, operator.gt)),
+    (tirx.Min, partial(_by_comparison, operator.lt)),
+    *_ITSELF,
+]
+"""TVM's legalisation of bfloat16 knows neither LLVM's functions nor bits."""
