@@ -33,9 +33,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write what the golden files should hold into them")
 
 
+_COMPILING = ("codegen", "frontend", "models", "mxnet", "pipeline", "relay_language", "runtime", "stages", "tvmc")
+"""Rooms of which nearly each case is a model that is built and run."""
+_FEW = 3
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes several minutes alone begins first, so that other processes have the rest to do meanwhile."""
+    """Of the cases of one test that builds models the first, the middle and the last are quick, and the others slow.
+
+    What takes several minutes alone begins first, so that other processes have the rest to do meanwhile.
+    """
     items.sort(key=lambda item: item.path.name != "test_conformance.py")
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.path.relative_to(Path(__file__).parent).parts[0] in _COMPILING and not item.get_closest_marker("slow"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for alike in cases.values():
+        quick = {round(at * (len(alike) - 1) / (_FEW - 1)) for at in range(_FEW)}
+        for at, item in enumerate(alike):
+            if at not in quick:
+                item.add_marker("slow")
 
 
 @pytest.fixture

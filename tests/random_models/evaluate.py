@@ -16,7 +16,7 @@ _OURS = (
 )  # fmt: skip
 
 
-_NOT_BY_REFERENCE = {"GlobalMaxPool"}  # onnx's own NumPy takes the maximum over other dimensions than the spatial ones
+_NOT_BY_REFERENCE = {"GlobalMaxPool", "LRN"}  # onnx's own NumPy: other dimensions than the spatial ones, too few channels
 _DISPUTED = {"Resize"}  # onnxruntime takes sizes before rounding for align_corners with scales
 
 

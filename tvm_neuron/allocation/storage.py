@@ -56,6 +56,8 @@ class OnChip:
         """
         run, part = spans[channel], maps[self.partition_dim]
         steps = {axis: step for axis, step in part.terms.items() if axis in spans}
+        stepping = [axis for axis, step in steps.items() if axis is not channel and step % PARTITIONS]
+        assert all(spans[axis].size == 1 for axis in stepping), "no pattern has partitions apart from one another"
         start = part.const + sum(step * spans[axis].start for axis, step in steps.items())
         start -= self.origin[self.partition_dim]
         has_channel = channel in part.terms

@@ -25,7 +25,7 @@ from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Kernel, Reduction
 from tvm_neuron.schedule.linear import Linear
-from tvm_neuron.schedule.partitions import starts
+from tvm_neuron.schedule.partitions import starts, stepping
 from tvm_neuron.schedule.sums import Axes
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, runs
@@ -182,12 +182,21 @@ class Emitter:
                 self.copy(source, maps, target, maps, axes[dim], part, run, queue)
 
     def _store(self, kernel: Kernel, region: Region) -> None:
-        """Stores what the kernel wrote in the region, and nothing that may lie between."""
-        free = {axis: region[axis] for axis in kernel.free}
+        """Stores what the kernel wrote in the region, and nothing that may lie between.
+
+        A pattern's partitions follow each other, so that of axes which step partitions each value is stored alone.
+        """
         low, high = region.get(kernel.channel, (0, kernel.channel.extent))
         chip, dram, maps = self._staged[kernel.out], self.dram[kernel.out], kernel.out_maps
-        for start, size, count in runs(high - low, [0], any_start=True):
-            self.copy(chip, maps, dram, maps, kernel.channel, free, (low + start, size, count), STORE_QUEUE)
+        part = maps[self.plan.partition_of[kernel.out]]
+        steps = {axis: step for axis, step in stepping(part, kernel.channel).items() if axis in kernel.free}
+        for values in product(*(range(*region[axis]) for axis in steps)):
+            free = {axis: region[axis] for axis in kernel.free}
+            free |= {axis: (value, value + 1) for axis, value in zip(steps, values, strict=True)}
+            moved = sum(step * value for step, value in zip(steps.values(), values, strict=True))
+            first = (part.const + moved) % PARTITIONS if steps else 0
+            for start, size, count in runs(high - low, [first], any_start=True):
+                self.copy(chip, maps, dram, maps, kernel.channel, free, (low + start, size, count), STORE_QUEUE)
 
     def copy(
         self, source: Storage, source_maps: Sequence[Linear], target: Storage, target_maps: Sequence[Linear],

@@ -77,11 +77,12 @@ class Copies:
     def merged(self, block: Block, load: Load, together: list[Axis]) -> Block:
         """The block reading a copy in which one axis takes the place of some of its own, outermost first.
 
-        What is summed beside them lies on the partitions of the copy, else what does so in the tensor.
+        What is summed beside them lies on the partitions of the copy, else what does so in the tensor. The copy repeats
+        itself along those of them that the load does not have.
         """
         maps, is_summed = linear_indices(load.indices) or (), together[0].is_reduction
         both = Axis("m", prod(axis.extent for axis in together), is_summed)
-        used = list(dict.fromkeys(axis for m in maps for axis in m.terms))
+        used = list(dict.fromkeys([*(axis for m in maps for axis in m.terms), *together]))
         own = {axis: Axis(axis.name, axis.extent) for axis in used}
         kept = [axis for axis in used if axis not in together]
         depth = [axis for axis in kept if axis.is_reduction]
