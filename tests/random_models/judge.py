@@ -125,6 +125,8 @@ def tolerance(value: Value, mode: str) -> NDArray:
     if value.samples is None:
         return np.zeros(value.shape)
     allowed = _SIGMA * spread(value.samples, value.exact)
+    if value.is_float:  # what is smaller than normal may as well be 0
+        allowed = allowed + float(np.finfo(value.exact.dtype).tiny)
     if not value.is_float or is_grid(value.exact):
         return allowed
     size = amplitude(value.exact, mode, value.is_constant)

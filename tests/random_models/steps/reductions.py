@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tests.random_models.evaluate import UnfitError
 from tests.random_models.growth import Growth
 from tests.random_models.value import Value
 
