@@ -16,7 +16,8 @@ _OURS = (
 )  # fmt: skip
 
 
-_NOT_BY_REFERENCE = {"GlobalMaxPool", "LRN"}  # onnx's own NumPy: other dimensions than the spatial ones, too few channels
+_NOT_BY_REFERENCE = {"GlobalMaxPool", "LRN"}
+"""Of which onnx's own NumPy is wrong: the maximum over other dimensions than the spatial ones; too few channels."""
 _DISPUTED = {"Resize"}  # onnxruntime takes sizes before rounding for align_corners with scales
 
 
