@@ -103,7 +103,7 @@ def test_turns_load_weights_again(turns: int, size: tuple[int, int, int, int], m
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+@pytest.mark.parametrize("chip", ["inf2"])
 def test_weights_of_a_large_batch_come_once(chip: str) -> None:
     """BERT-large of batch 8; on inf1 the channels between dense layers would take two thirds of SBUF all at once."""
     device = load_device(chip)

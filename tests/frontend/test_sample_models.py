@@ -8,8 +8,13 @@ import pytest
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.sample_models import LIGHT_NETWORKS, light_network
 
-LARGE = {"bvlc_alexnet", "densenet121", "vgg19", "zfnet512"}
-NAMES = [pytest.param(name, marks=pytest.mark.slow if name in LARGE else ()) for name in LIGHT_NETWORKS]
+LARGE = {"bvlc_alexnet", "densenet121"}
+LIKE_ALEXNET = {"vgg19", "zfnet512"}  # and larger
+NAMES = [
+    pytest.param(name, marks=pytest.mark.slow if name in LARGE else ())
+    for name in LIGHT_NETWORKS
+    if name not in LIKE_ALEXNET
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
