@@ -11,8 +11,8 @@ from tvm_neuron import relay
 from tvm_neuron.errors import ModelError
 
 
+@pytest.mark.tensorflow
 def test_a_float_network_agrees_with_numpy() -> None:
-    pytest.importorskip("tflite")
     from benchmarks.gallery.tflite_writer import Writer
 
     rng = np.random.default_rng(1)
@@ -37,6 +37,28 @@ def test_a_float_network_agrees_with_numpy() -> None:
     np.testing.assert_allclose(executor.get_output(0).numpy(), exact, rtol=16 * 2.0**-8)
 
 
+@pytest.mark.tensorflow
+def test_a_converter_of_the_user_takes_the_place_of_ours() -> None:
+    from tvm.relax.frontend.tflite.tflite_frontend import OperatorConverter
+
+    from benchmarks.gallery.tflite_writer import Writer
+
+    class Negative(OperatorConverter):  # type: ignore[misc]
+        def convert_softmax(self, op: Any) -> tvm.relax.Expr:
+            (given,) = self.get_input_tensors(op)
+            return tvm.relax.op.negative(self.get_expr(given.tensor_idx))
+
+    writer = Writer()
+    given, result = writer.tensor("in", (2, 9)), writer.tensor("out", (2, 9))
+    writer.operator("SOFTMAX", "SoftmaxOptions", {"Beta": 1.0}, [given], result)
+    mod, params = relay.frontend.from_tflite(writer.finish([given], [result]), op_converter=Negative)
+    executor = relay.graph_executor.GraphModule(relay.build(mod, "neuron/inf2", params=params)["default"](tvm.cpu()))
+    x = np.random.default_rng(2).standard_normal((2, 9)).astype("float32")
+    executor.run(**{"in": x})
+    np.testing.assert_array_equal(executor.get_output(0).numpy(), -x)
+
+
+@pytest.mark.tensorflow
 @pytest.mark.parametrize(
     ("model", "message"),
     [
@@ -46,7 +68,6 @@ def test_a_float_network_agrees_with_numpy() -> None:
     ],
 )
 def test_what_is_no_model(model: Any, message: str) -> None:
-    pytest.importorskip("tflite")
     with pytest.raises(ModelError, match=message):
         relay.frontend.from_tflite(model)
 
