@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+unexport PYTHONDONTWRITEBYTECODE  # of some machines: each process would compile all that it imports, seconds
 
 .PHONY: help venv test test-rest test-all demo docs bench catalogue lint
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Axis, Expr, Load, every_load, loads
@@ -111,6 +112,12 @@ class Graph:
 def linear_indices(indices: tuple[Expr, ...]) -> tuple[Linear, ...] | None:
     """The indices as sums of axes, or None if one of them is none."""
     try:
-        return tuple(linear(index) for index in indices)
+        return _each_linear(indices)
     except (NotLinearError, SplitAxisError):
         return None
+
+
+@lru_cache(1 << 15)
+def _each_linear(indices: tuple[Expr, ...]) -> tuple[Linear, ...]:
+    """Rules and layouts ask for the same ones again and again; what raises is not kept, and with it no tensor."""
+    return tuple(map(linear, indices))

@@ -72,32 +72,34 @@ def linear(expr: Expr) -> Linear:
         SplitAxisError: it would be one if an axis were split.
         NotLinearError: it is none.
     """
-    match expr:
-        case Num(value):
-            return Linear(int(value))
-        case Index(axis):
-            return Linear(0, {axis: 1} if axis.extent > 1 else {})
-        case Apply("add", (a, b)):
-            return linear(a) + linear(b)
-        case Apply("subtract", (a, b)):
-            return linear(a) + linear(b).scaled(-1)
-        case Apply("multiply", (a, b)):
-            left, right = linear(a), linear(b)
-            if not left.terms:
-                return right.scaled(left.const)
-            if not right.terms:
-                return left.scaled(right.const)
-        case Apply("floordiv" | "floormod" as op, (a, Num(divisor))):
-            quotient, rest = _divide(linear(a), int(divisor))
-            return quotient if op == "floordiv" else rest
-        case Apply("min" | "max" as op, (a, b)):
-            left, right = linear(a), linear(b)
-            low, high = (left + right.scaled(-1)).span
-            if high <= 0:
-                return left if op == "min" else right
-            if low >= 0:
-                return right if op == "min" else left
-    raise NotLinearError(str(expr))
+    if isinstance(expr, Index):  # most are; asked for before patterns, which take several times as long
+        return Linear(0, {expr.axis: 1} if expr.axis.extent > 1 else {})
+    if isinstance(expr, Num):
+        return Linear(int(expr.value))
+    if not isinstance(expr, Apply):
+        raise NotLinearError(expr)
+    op, args = expr.op, expr.args
+    if op == "add":
+        return linear(args[0]) + linear(args[1])
+    if op == "subtract":
+        return linear(args[0]) + linear(args[1]).scaled(-1)
+    if op == "multiply":
+        left, right = linear(args[0]), linear(args[1])
+        if not left.terms:
+            return right.scaled(left.const)
+        if not right.terms:
+            return left.scaled(right.const)
+    elif op in ("floordiv", "floormod") and isinstance(args[1], Num):
+        quotient, rest = _divide(linear(args[0]), int(args[1].value))
+        return quotient if op == "floordiv" else rest
+    elif op in ("min", "max"):
+        left, right = linear(args[0]), linear(args[1])
+        low, high = (left + right.scaled(-1)).span
+        if high <= 0:
+            return left if op == "min" else right
+        if low >= 0:
+            return right if op == "min" else left
+    raise NotLinearError(expr)
 
 
 def _divide(value: Linear, divisor: int) -> tuple[Linear, Linear]:
