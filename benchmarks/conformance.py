@@ -1,6 +1,7 @@
 """The onnx package's own backend test suite for target="neuron": what passes, is wrong, refused or crashes.
 
-`python -m benchmarks.conformance [NAME ...] [--json FILE]`: all cases, or those whose names contain one of NAME.
+`python -m benchmarks.conformance [NAME ...] [--every N] [--json FILE]`: all cases, or those whose names contain one of
+NAME, and of these each N-th.
 """
 
 import argparse
@@ -176,10 +177,11 @@ def main() -> None:
     """Runs, prints the table and what is wrong or crashed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="parts of names of cases")
+    parser.add_argument("--every", type=int, default=1, help="take only each N-th of the cases (1)", metavar="N")
     parser.add_argument("--json", type=Path, help="write every outcome to this file")
     arguments = parser.parse_args()
     begin = time.perf_counter()
-    found = list(run_apart(select(arguments.names), os.cpu_count() or 1))
+    found = list(run_apart(select(arguments.names)[:: arguments.every], os.cpu_count() or 1))
     counts = Counter((each.result, bool(each.given), each.on_cpu == 0) for each in found)
     table = Table("result", "all on the NeuronCore", "else", title=f"{len(found)} cases of onnx {onnx.__version__}")
     for result in ("passed", "wrong", "refused", "crashed", "hanging"):

@@ -35,25 +35,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 _COMPILING = ("codegen", "frontend", "models", "mxnet", "pipeline", "relay_language", "runtime", "stages", "tvmc")
 """Rooms of which nearly each case is a model that is built and run."""
-_FEW = 3
+_QUICK, _SLOW = 2, 6
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of the cases of one test that builds models the first, the middle and the last are quick, and the others slow.
+    """Of the cases of one test that builds models the first and the last are run, of a slow one six, and many not.
 
-    What takes several minutes alone begins first, so that other processes have the rest to do meanwhile.
+    Networks by name are all run. What takes several minutes alone begins first, so that other processes have the rest
+    to do meanwhile.
     """
     items.sort(key=lambda item: item.path.name != "test_conformance.py")
-    cases: dict[str, list[pytest.Item]] = {}
+    cases: dict[tuple[str, bool], list[pytest.Item]] = {}
     for item in items:
-        if item.path.relative_to(Path(__file__).parent).parts[0] in _COMPILING and not item.get_closest_marker("slow"):
-            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    for alike in cases.values():
-        quick = {round(at * (len(alike) - 1) / (_FEW - 1)) for at in range(_FEW)}
+        room, is_slow = item.path.relative_to(Path(__file__).parent).parts[0], bool(item.get_closest_marker("slow"))
+        if room in _COMPILING and not (room == "models" and is_slow):
+            cases.setdefault((item.nodeid.partition("[")[0], is_slow), []).append(item)
+    for (_, is_slow), alike in cases.items():
+        count = _SLOW if is_slow else _QUICK
+        run = {round(at * (len(alike) - 1) / (count - 1)) for at in range(count)}
         for at, item in enumerate(alike):
-            if at not in quick:
-                item.add_marker("slow")
+            if at not in run:
+                item.add_marker("many")
 
 
 @pytest.fixture

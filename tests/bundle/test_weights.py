@@ -203,6 +203,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("here")
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(model=models())

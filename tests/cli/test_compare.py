@@ -20,6 +20,7 @@ def model_file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_command(cli: Cli, model_file: Path, tmp_path: Path) -> None:
     x = np.random.default_rng(5).standard_normal((1, 8, 6, 6)).astype("float32")
     given, page = tmp_path / "x.npz", tmp_path / "page.html"

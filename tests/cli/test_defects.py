@@ -127,6 +127,7 @@ def test_a_program_that_cannot_be_timed_is_ours(cli: Cli, onnx_file: Path, monke
     assert not Path("net.so").exists()
 
 
+@pytest.mark.slow
 def test_nor_does_one_with_a_process_of_its_own(model: Path) -> None:
     script = """
 import sys

@@ -36,6 +36,7 @@ def interrupted_at(
     return process.returncode, rest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", [" numpy\n", "s partition", "s write"])
 def test_a_process_of_its_own(moment: str, mixed_onnx_file: Path, tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
+import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from onnx import helper
@@ -100,6 +101,7 @@ def cases(draw: st.DrawFn) -> Case:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @example(Case("Conv", (Dim(7, 3, 12, 1, 12, 12),) * 2), ("inf1", "all"))  # of ASPP
 @example(Case("Conv", (Dim(2, 4, 6, 3, 19, 18), Dim(5, 3, 1, 1, 4, 2)), 4, 2), ("inf2", "none"))  # misses the image

@@ -82,6 +82,7 @@ def test_against_numpy(form: str, chip: str, mode: str) -> None:
     np.testing.assert_allclose(run(expr, chip, mode), wanted, rtol=2e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("chip", "largest"), [("inf1", 64), ("inf2", 128)])
 def test_many_steps_are_taken_on_smaller_tiles(chip: str, largest: int) -> None:
     """Each of them keeps a value: together more than two fifths of SBUF hold for 512 elements."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from onnx import helper
@@ -95,6 +96,7 @@ CASES = st.builds(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @example(Case("uint8", "float32", False, "none", "Conv", False), ("inf1", "all"))
 @example(Case("bool", "float32", False, "none", "CumSum", False), ("inf2", "none"))

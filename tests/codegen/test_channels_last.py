@@ -118,6 +118,7 @@ def _latency_us(model: onnx.ModelProto) -> float:
     return tvm_neuron.report(library).latency_us
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turned", ["once", "each"])
 @pytest.mark.parametrize(("rows", "columns"), [(64, 64), pytest.param(112, 112, marks=pytest.mark.slow)])
 def test_time_beside_the_twin(rows: int, columns: int, turned: str) -> None:

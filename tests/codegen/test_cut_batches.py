@@ -18,6 +18,7 @@ def normal(*shape: int) -> np.ndarray:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(
     batches=st.sampled_from(
@@ -92,6 +93,7 @@ def _many(count: int) -> ModelProto:
     return make_model([node], {"x": (count, 1, 4)}, ["y"], {"w": normal(count, 4, 5)})
 
 
+@pytest.mark.slow
 def test_more_than_kernels_are_made_of() -> None:
     check(_many(MOST), {"x": normal(MOST, 1, 4)}, "inf2", "all")
     with pytest.raises(PlacementError, match="its weights change along the free axes"):

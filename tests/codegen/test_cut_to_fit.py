@@ -71,6 +71,7 @@ def test_as_onnxruntime(tmp_path: Path, kind: str, rows: int, columns: int, axis
     assert np.linalg.norm(outputs(model, {"x": x}, tmp_path, chip) - wanted) <= BOUNDS[chip] * np.linalg.norm(wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("queries", "keys", "chip"), [(4096, 64, "inf1"), (20, 3000, "inf2")])
 def test_attention_of_many_tokens(queries: int, keys: int, chip: str, tmp_path: Path) -> None:
     nodes = [

@@ -200,6 +200,7 @@ def test_a_question_that_fails(model: onnx.ModelProto, monkeypatch: pytest.Monke
         build(model, must_compile=True)
 
 
+@pytest.mark.slow
 @shown
 @pytest.mark.parametrize("where", ["every part", "the cut"])
 def test_where_all_fails_all_runs_on_the_cpu(

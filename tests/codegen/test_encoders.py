@@ -47,6 +47,7 @@ def check_numbers(encoder: Encoder, inputs: Arrays, actual: np.ndarray) -> None:
     assert np.linalg.norm(actual - wanted) <= 2 * np.linalg.norm(rounded - wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["neuron", "neuron/inf2"])
 @pytest.mark.parametrize(
     ("hidden", "heads", "rows", "batch"),
@@ -56,6 +57,7 @@ def test_one_layer(hidden: int, heads: int, rows: int, batch: int, target: str) 
     run(Encoder(hidden, heads, rows, batch=batch), target)
 
 
+@pytest.mark.slow
 def test_two_layers() -> None:
     report = run(Encoder(256, 4, 128, layers=2), "neuron")
     assert report.spill_bytes == 0

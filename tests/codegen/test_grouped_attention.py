@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from onnx import helper
@@ -110,6 +111,7 @@ ATTENTIONS = st.builds(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=5)
 @example(Attention(2, 4, 32, 16), ("inf1", "all"))  # heads of a group came onto the same partitions
 @example(Attention(2, 4, 32, 1, 33), ("inf2", "none"))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import numpy as np
+import pytest
 
 from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, STORE_QUEUE, WEIGHTS_QUEUE
 from tvm_neuron.codegen.hold_back import hold_back
@@ -105,6 +106,7 @@ def test_weights_that_are_needed_at_once_wait_for_nothing_more() -> None:
     assert hold_back(program, DEVICE)[0] == program
 
 
+@pytest.mark.slow
 def test_the_numbers_are_those_of_numpy_however_late_transfers_land() -> None:
     random = np.random.default_rng(7)
     x = random.standard_normal((128, 256)).astype(DTYPES["bfloat16"])

@@ -51,6 +51,7 @@ def network(steps: list[str], channels: int, rows: int, columns: int) -> onnx.Mo
     return make_model([*nodes, NODE("Neg", [x], ["y"])], {"x": (1, channels, rows, columns)}, ["y"], weights)
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(
     steps=st.lists(st.sampled_from(STEPS), min_size=1, max_size=5),

@@ -116,6 +116,7 @@ def test_weights_that_the_model_has_once_but_the_program_twice_keep_their_count(
     assert transfers(join_loads(before, DEVICE)) == 3
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.builds(

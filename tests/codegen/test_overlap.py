@@ -43,6 +43,7 @@ def _overlapped(stage: Stage, device: Device) -> tuple[Stage, Room]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "chip"),
     [
@@ -116,6 +117,7 @@ def test_weights_of_a_large_batch_come_once(chip: str) -> None:
     assert timing.total_ps < 1.5 * duration_ps(timing.macs, device.peak_macs_per_second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("chip", "share"), [("inf1", 1), ("inf2", 0.9)])
 def test_it_takes_less_time(chip: str, share: float) -> None:
     """On inf1 this network waits for weights, with overlap or without: they come in small groups, in order."""

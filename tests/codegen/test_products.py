@@ -47,6 +47,7 @@ def normal(*shape: int) -> np.ndarray:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     batch=st.sampled_from([((), ()), ((3,), (3,)), ((2, 3), (2, 3)), ((2, 3), (3,)), ((2, 1), (1, 3)), ((4,), ())]),

@@ -83,6 +83,7 @@ def scans(program: Program) -> int:
 STEADY = tuple(range(20))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("chain", "chip", "is_scan"),
     [

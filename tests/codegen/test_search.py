@@ -146,6 +146,7 @@ def test_without_time_the_first_is_taken() -> None:
     assert tunings_tried({}, options) == [USUAL, USUAL]
 
 
+@pytest.mark.slow
 def test_a_searched_program_is_no_slower() -> None:
     model = residual_network()
     mod, params = relay.frontend.from_onnx(model)

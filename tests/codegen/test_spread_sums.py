@@ -82,6 +82,7 @@ def test_neither_without_float32_nor_of_long_rows(chip: str, width: int) -> None
     assert not sums_by_array(compile_model(model, f"neuron/{chip}").program)
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(
     kind=st.sampled_from(sorted(NORMS)), rows=st.integers(1, 150), width=st.integers(16, 400),

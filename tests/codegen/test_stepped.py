@@ -44,6 +44,7 @@ def _rotated(tokens: int, heads: int, size: int) -> onnx.ModelProto:
     return make_model(nodes, {"x": (tokens, DEPTH), "keys": (heads, size, 5)}, ["y"], weights)
 
 
+@pytest.mark.slow
 @settings(max_examples=4, deadline=None)
 @given(
     tokens=st.sampled_from([1, 3, 40]),

@@ -57,6 +57,7 @@ def _hourglass(batch: int = 1, size: int = 48) -> onnx.ModelProto:
     return make_model(nodes, {"x": (batch, 3, size, size)}, ["y"], weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kib", "batch"), [(32, 1), (40, 3), (28, 4)])  # the last cuts single images further
 def test_in_little_memory_as_onnxruntime(kib: int, batch: int, tmp_path: Path) -> None:
     model = _hourglass(batch)

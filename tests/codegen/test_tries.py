@@ -23,6 +23,7 @@ ROOM = place_stage(TILED, DEVICE, keep_weights=False)
 KERNELS = frozenset(UNTILED.kernels)
 
 
+@pytest.mark.slow
 def test_each_is_of_the_same_kernels_within_memory() -> None:
     found = list(tries(TILED, ROOM, KERNELS, DEVICE, is_thorough=False))
     assert found

@@ -130,6 +130,7 @@ def test_channels_that_dma_moves_come_after_what_made_them() -> None:
         np.testing.assert_allclose(actual, wanted, rtol=1e-9, atol=1e-9)  # float64 both times
 
 
+@pytest.mark.slow
 def test_in_little_memory_as_onnxruntime(tmp_path: Path) -> None:
     model = _network(8, 64)
     case = Case(model, random_inputs(model))
@@ -137,6 +138,7 @@ def test_in_little_memory_as_onnxruntime(tmp_path: Path) -> None:
     assert relative_error(run(tight, case.inputs, "strict")["y"], case.exact["y"]) < case.bounds["y"]
 
 
+@pytest.mark.slow
 def test_weights_come_once_a_turn(tmp_path: Path) -> None:
     tight = compile_model(_network(8, 64), shrunk(tmp_path, "inf1", 44))
     weights = sum(array.nbytes for array in tight.weights.values())

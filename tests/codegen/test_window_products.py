@@ -39,6 +39,7 @@ def network(window: tuple[int, int], heads: int, size: int) -> onnx.ModelProto:
     return make_model(nodes, shapes, ["shares", "y"], weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("window", "heads", "size", "chip"),
     [

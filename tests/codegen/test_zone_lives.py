@@ -112,6 +112,7 @@ def test_constants_stay_between_kernels_that_use_them() -> None:
     assert zone_lives(zones, kernels, DEVICE)[zones.positions_at].last == len(kernels) - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_last", [False, True])
 def test_weights_lie_there_and_results_are_those_of_onnxruntime(is_last: bool) -> None:
     model = network(is_last=is_last)

@@ -55,6 +55,7 @@ def test_cumulative_sums(data: st.DataObject) -> None:
     assert not on_cpu
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(st.data())
 def test_positions_of_extremes(data: st.DataObject) -> None:

@@ -114,6 +114,7 @@ def operators(dtype: str) -> Iterator[str]:
             yield schema.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in DTYPES])
 def test_every_operator_of_one_operand(dtype: str) -> None:
     """One model of all: as many outputs as operators."""

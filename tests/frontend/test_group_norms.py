@@ -47,6 +47,7 @@ def of_torch(shape: tuple[int, ...], groups: int, scale: np.ndarray, bias: np.nd
     return make_model(nodes, {"x": list(shape)}, ["y"], weights | {"s": scale.reshape(along), "b": bias.reshape(along)})
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     form=st.sampled_from([of_the_standard, of_torch]),

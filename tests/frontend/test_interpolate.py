@@ -31,6 +31,7 @@ def whole(parts: list[Repeated], columns: int) -> np.ndarray:
     return np.array(made)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(
     old=st.integers(1, 70),

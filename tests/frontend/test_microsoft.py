@@ -76,6 +76,7 @@ def test_attention(mask: str, has_past: bool, unidirectional: int) -> None:
     _agrees("Attention", inputs | {"p": past}, ["y", "present"], 2e-4, **options)
 
 
+@pytest.mark.slow
 def test_attention_with_its_own_scale_filter_and_sizes() -> None:
     inputs, past = _of_attention("rows", True)
     options = {"num_heads": HEADS, "scale": 0.3, "mask_filter_value": -5.0, "unidirectional": 1}

@@ -148,6 +148,7 @@ def test_a_body_of_the_standard_keeps_the_operators_name() -> None:
     assert len(relax_operators(mod)) > 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op", ["RNN", "GRU", "LSTM"])
 @pytest.mark.parametrize(("direction", "extra"), [("forward", "plain"), ("reverse", "all"), ("bidirectional", "all")])
 def test_recurrent_networks(op: str, direction: str, extra: str) -> None:

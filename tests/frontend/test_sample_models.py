@@ -11,9 +11,8 @@ from tvm_neuron.frontend.sample_models import LIGHT_NETWORKS, light_network
 LARGE = {"bvlc_alexnet", "densenet121"}
 LIKE_ALEXNET = {"vgg19", "zfnet512"}  # and larger
 NAMES = [
-    pytest.param(name, marks=pytest.mark.slow if name in LARGE else ())
+    pytest.param(name, marks=pytest.mark.slow if name in LARGE else pytest.mark.many if name in LIKE_ALEXNET else ())
     for name in LIGHT_NETWORKS
-    if name not in LIKE_ALEXNET
 ]
 
 

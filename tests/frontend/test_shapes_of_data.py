@@ -101,6 +101,7 @@ def test_widths_of_padding_are_needed_at_compile_time() -> None:
         from_onnx(model_of([node]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("largest", [0, 1])
 def test_top_k_of_as_many_as_the_data_tell(largest: int) -> None:
     """The smaller of 5 and how many numbers are above 0, as detectors have it, of those numbers and of rows."""

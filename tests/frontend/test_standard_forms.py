@@ -20,9 +20,7 @@ from tvm_neuron.relay import graph_executor
 Arrays = dict[str, np.ndarray]
 
 
-def made(
-    node: onnx.NodeProto, inputs: Arrays, constants: Arrays, results: int = 1, opset: int = 25
-) -> onnx.ModelProto:
+def made(node: onnx.NodeProto, inputs: Arrays, constants: Arrays, results: int = 1, opset: int = 25) -> onnx.ModelProto:
     values = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
         for name, array in inputs.items()
@@ -171,9 +169,7 @@ def test_resize_in_every_mode(data: st.DataObject) -> None:
         ),
     }  # fmt: skip
     if mode == "nearest":
-        attributes["nearest_mode"] = draw(
-            st.sampled_from(["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
-        )
+        attributes["nearest_mode"] = draw(st.sampled_from(["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]))
     else:
         attributes |= {"antialias": draw(st.sampled_from([0, 1])), "exclude_outside": draw(st.sampled_from([0, 1]))}
     x = np.random.default_rng(draw(st.integers(0, 99))).normal(size=(1, 2, 5, 7)).astype(np.float32)
@@ -338,6 +334,7 @@ def check_on_core(node: onnx.NodeProto, inputs: Arrays, constants: Arrays, rtol:
     check(node, inputs, constants, rtol)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
 @pytest.mark.parametrize("keepdims", [0, 1])
 def test_the_last_of_equal_extremes(op: str, keepdims: int) -> None:

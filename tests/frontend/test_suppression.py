@@ -71,6 +71,7 @@ def test_more_boxes_kept_than_are_compared_at_once() -> None:
     check(boxes_of((1, 300)), RNG.uniform(0, 1, (1, 1, 300)).astype(np.float32), {"n": 300, "i": 0.6})
 
 
+@pytest.mark.slow
 def test_infinite_scores() -> None:
     scores = RNG.choice(np.float32([np.inf, -np.inf, 0, 1]), (1, 2, 20))
     check(boxes_of((1, 20)), scores, {"n": 20, "i": 0.6})

@@ -257,7 +257,6 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda x: jax.lax.bitcast_convert_type(x, np.int16), "bits that only a run tells are taken in numbers of the"),
         (lambda x: jax.lax.complex(x, x).real, r"stablehlo.complex\) has no converter to ONNX"),
         (lambda x: jnp.fft.rfft(x).real, r"fft\) has no converter to ONNX"),
         (lambda x: jax.lax.reduce_precision(x.astype(jnp.float16), 4, 3), "it rounds float16; float32 alone can be"),

@@ -11,9 +11,11 @@ from tvm_neuron import relay
 from tvm_neuron.frontend.sample_models import LIGHT_NETWORKS
 
 pytestmark = pytest.mark.slow
+LIKE_ALEXNET = {"vgg19", "zfnet512"}  # and larger
+NAMES = [pytest.param(name, marks=pytest.mark.many if name in LIKE_ALEXNET else ()) for name in LIGHT_NETWORKS]
 
 
-@pytest.fixture(scope="module", params=LIGHT_NETWORKS)
+@pytest.fixture(scope="module", params=NAMES)
 def network(request: pytest.FixtureRequest) -> Reference:
     return reference(request.param)
 

@@ -11,6 +11,7 @@ import tvm_neuron.native
 SOURCES = Path(tvm_neuron.native.__file__).parent
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
 def test_all_kinds_give_the_same_bits(tmp_path: Path) -> None:
     program, source = tmp_path / "multiply", Path(__file__).parent / "multiply.cc"

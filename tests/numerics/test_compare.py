@@ -23,6 +23,7 @@ INF2 = BuildOptions(device="neuron/inf2")
 NO_MORE: list[Any] = []
 
 
+@pytest.mark.slow
 def test_roundings_explain_a_right_compiler() -> None:
     model = convolved()
     x = np.random.default_rng(2).standard_normal((1, 8, 6, 6)).astype("float32")
@@ -71,6 +72,7 @@ def test_finds_an_operator_that_is_wrong_by_itself(monkeypatch: pytest.MonkeyPat
     assert any("Operator add0 (Add) is the first that is wrong by itself" in one.text for one in found.findings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beginnings", [2, 16])
 def test_finds_a_rewrite_that_is_wrong_only_for_operators_together(
     monkeypatch: pytest.MonkeyPatch, beginnings: int
@@ -117,6 +119,7 @@ def test_infinity_that_float16_makes_is_told_apart() -> None:
     assert made[ROUNDED] == made.get(ALONE, "product") == "product"
 
 
+@pytest.mark.slow
 def test_operators_of_every_place_and_kind() -> None:
     """On the core, on the CPU, known at compile time; whole numbers; several outputs of which some are unread."""
     found = compare(mixed_model(), options=INF2, beginnings=2, what_if=NO_MORE)

@@ -17,7 +17,12 @@ from tvm_neuron.partition import Match, Partition, Refusal, Verdict, check_must_
 from tvm_neuron.partition.constraints import IsConstant
 from tvm_neuron.partition.plan import CanSchedule
 
-SLOW = {"bvlc_alexnet", "densenet121", "vgg19", "zfnet512"}
+LARGE = {"bvlc_alexnet", "densenet121"}
+LIKE_ALEXNET = {"vgg19", "zfnet512"}  # and larger
+NAMES = [
+    pytest.param(name, marks=pytest.mark.slow if name in LARGE else pytest.mark.many if name in LIKE_ALEXNET else ())
+    for name in LIGHT_NETWORKS
+]
 
 
 def cut(model: onnx.ModelProto, can_schedule: CanSchedule | None = None) -> Partition:
@@ -168,9 +173,7 @@ def test_a_constant_for_both_sides_is_in_each() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in LIGHT_NETWORKS]
-)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_light_network_is_one_subgraph_with_all_its_operators(name: str) -> None:
     model = light_network(name)
     part = cut(model)

@@ -70,6 +70,7 @@ def test_a_network_on_one_to_four_cores(chip: str) -> None:
             assert bits(several, images(), mode) == wanted, mode
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_random_networks(seed: int) -> None:
     network = RandomNetwork(seed, operators=7)
@@ -79,6 +80,7 @@ def test_random_networks(seed: int) -> None:
         assert bits(compiled(network.model(), target, cores), network.inputs(), "strict") == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [0, 1])
 def test_an_encoder(way: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In each layout: which is the quickest depends on the cores, and each adds up in its own order."""
@@ -90,6 +92,7 @@ def test_an_encoder(way: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert bits(compiled(model, "neuron/inf2", 4), inputs) == wanted
 
 
+@pytest.mark.slow
 def test_a_small_memory_streams_what_does_not_fit(tmp_path: Any) -> None:
     model = small_network(channels=256)
     target = shrunk(tmp_path, "inf1", 18)
@@ -212,6 +215,7 @@ def test_no_cores_at_all() -> None:
         BuildOptions(pipeline_cores=0)
 
 
+@pytest.mark.slow
 def test_the_library_runs_it() -> None:
     mod, params = relay.frontend.from_onnx(small_network())
     outputs = []
@@ -246,6 +250,7 @@ def test_the_table_of_the_report_says_how_many_cores_would_hold_all_weights(tmp_
     assert "Pipeline neuron_0 on inf1.xlarge: " in said
 
 
+@pytest.mark.slow
 def test_on_the_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     model, out = tmp_path / "model.onnx", tmp_path / "model.neff"
     onnx.save(small_network(), model)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.sim.small import load, program, sbuf, store
@@ -22,6 +23,7 @@ DEVICE = load_device("inf1")
 GROUP = 32
 
 
+@pytest.mark.slow
 @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_every_byte_of_every_access(drawn: Program) -> None:

@@ -31,6 +31,7 @@ def mixed() -> Report:
     return report(relay.build(mod, target="neuron", params=params))
 
 
+@pytest.mark.slow
 def test_all_sections_of_a_library(mixed: Report) -> None:
     text = mixed.to_html("my <model>")
     assert "<title>my &lt;model&gt;</title>" in text

@@ -31,6 +31,7 @@ def test_the_whole_model_gives_what_its_nodes_gave(seed: int) -> None:
         assert not wrong(model, name, array)  # float16 is not rounded between operators that onnxruntime casts
 
 
+@pytest.mark.slow
 def test_rounding_at_other_places_stays_within_the_bounds() -> None:
     models = [model for model in map(random_model, range(25)) if model.mode == "all"]
     for model in (model for model in models if not {"Resize", "GridSample", "DequantizeLinear"} & set(_kinds(model))):
@@ -122,6 +123,7 @@ def test_products_with_0_have_no_order_that_overflows(largest: float, is_drawn: 
             g.add("ReduceProd", x, keepdims=0)
 
 
+@pytest.mark.slow
 def test_bounds_follow_the_precision() -> None:
     """Of the same model, float32 leaves a thousandth of the room that bfloat16 leaves."""
     for seed in range(25):

@@ -22,6 +22,7 @@ FAMILIES = {
 SLOW = ("elementwise", "indexing", "nn")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in FAMILIES])
 def test_operators_agree_with_numpy(family: str) -> None:
     cases = FAMILIES[family]

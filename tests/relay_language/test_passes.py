@@ -74,6 +74,7 @@ def test_passes_keep_what_is_computed(
     assert mod["main"].body.checked_type == relay.TupleType([relay.TensorType((1, 5))] * 2)
 
 
+@pytest.mark.slow
 def test_scales_go_into_weights(wanted: list[np.ndarray]) -> None:
     fold = transform.FoldConstant()
     steps = [transform.SimplifyInference(), fold, transform.FoldScaleAxis(), fold]
@@ -84,6 +85,7 @@ def test_scales_go_into_weights(wanted: list[np.ndarray]) -> None:
         np.testing.assert_allclose(found, known, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_mixed_precision(wanted: list[np.ndarray]) -> None:
     mod = transform.ToMixedPrecision("float16")(tvm.IRModule.from_expr(network()))
     assert counts(mod)["cast"] > 2

@@ -131,6 +131,7 @@ def boxes() -> Arrays:
     }
 
 
+@pytest.mark.slow
 def test_a_detector_for_few_boxes_many_and_none() -> None:
     scores = RNG.permutation(np.linspace(0.35, 0.95, 7)).astype(np.float32)  # no two are equal
     few = np.where(np.arange(7) == 4, scores, 0).astype(np.float32)
@@ -205,6 +206,7 @@ def test_operators_of_later_stages_are_checked_at_import() -> None:
         Stages(model_of(nodes, {"x": (2, 3)}, "y", {}), {}, "float32", None, {})
 
 
+@pytest.mark.slow
 def test_inputs_and_outputs_of_the_executor() -> None:
     mod, _ = relay.frontend.from_onnx(detector())
     run = relay.create_executor("vm", mod, tvm.cpu(), "neuron").evaluate()

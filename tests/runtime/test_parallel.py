@@ -52,6 +52,7 @@ def test_an_error_in_a_piece_reaches_the_caller() -> None:
     assert run(squares(1 << 30), 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", ["1", "3"])
 def test_any_number_of_threads(count: str) -> None:
     calls = "t.test_many_callers_at_once(); t.test_an_error_in_a_piece_reaches_the_caller()"
@@ -77,6 +78,7 @@ def check_that_helpers_leave_the_callers_processor() -> None:
         assert processors - {processor} in found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux")
 @pytest.mark.skipif(len(getattr(os, "sched_getaffinity", lambda _: [0])(0)) < 2, reason="needs two processors")
 def test_helpers_leave_the_callers_processor() -> None:

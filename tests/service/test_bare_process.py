@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.service.conftest import WEIGHTS
 
@@ -28,6 +29,7 @@ print(tvm_neuron.runtime.report(library).headline())
 """
 
 
+@pytest.mark.slow
 def test_running_needs_neither_onnx_nor_rich(library: Path, tmp_path: Path) -> None:
     x = np.random.default_rng(3).standard_normal((4, 64)).astype(np.float32)
     np.save(tmp_path / "x.npy", x)

@@ -28,6 +28,7 @@ def _bytes(results: dict[str, np.ndarray]) -> list[bytes]:
     return [results[name].tobytes() for name in sorted(results)]
 
 
+@pytest.mark.slow
 @given(programs())
 @_QUICK
 def test_a_nest_at_once_gives_the_bits_of_one_instruction_at_a_time(program: Program) -> None:
@@ -45,6 +46,7 @@ def test_engines_side_by_side_give_the_same_once_all_is_ordered(program: Program
     assert _bytes(machine.run(inputs, "strict")) == _bytes(machine.run(inputs, "step"))
 
 
+@pytest.mark.slow
 @given(programs(), st.randoms(use_true_random=False), st.integers(0, 99))
 @_QUICK
 def test_what_the_race_checker_lets_pass_gives_the_same_in_any_order(program: Program, random, seed: int) -> None:

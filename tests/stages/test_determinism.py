@@ -64,6 +64,7 @@ MODELS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["encoder", *(pytest.param(n, marks=pytest.mark.slow) for n in MODELS if n != "encoder")]
 )

@@ -103,6 +103,7 @@ BOUNDS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_each_mode_is_as_exact_as_its_dtypes() -> None:
     errors = {mode: error_of(build(MODEL, "neuron/inf2", mode)) for mode in BOUNDS}
     assert all(errors[mode] < bound for mode, bound in BOUNDS.items()), errors
@@ -220,6 +221,7 @@ def test_relayout_without_the_array_gives_the_same_numbers() -> None:
     np.testing.assert_array_equal(*results)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["all-fp16", "matmult-fp16", "none"])
 def test_an_encoder(mode: str) -> None:
     """Products of two run-time tensors, softmax and LayerNormalization; onnxruntime itself is at 2**-22 or so."""

@@ -132,6 +132,7 @@ def test_a_search_is_made_once(file: Path, tmp_path: Path, monkeypatch: pytest.M
     assert len(searches) > made
 
 
+@pytest.mark.slow
 def test_the_command_line(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     inputs = _inputs()
     np.savez(tmp_path / "x.npz", **inputs)
