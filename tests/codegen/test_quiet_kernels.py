@@ -18,6 +18,8 @@ _MODELS = {
     "of a number": "(float[5, 8] x) => (float[5, 8] y) <float c = {3.5}> { high = Pow(c, c)  y = Add(x, high) }",
     "windows": "(float[1, 3, 4, 4] x) => (float[1, 3, 3, 3] y)"
     " { y = LpPool<kernel_shape: ints = [2, 2], p: int = 3>(x) }",
+    "updates": "(float[5, 8] x, int64[2, 8] i, float[2, 8] u) => (float[5, 8] y) { y = ScatterElements(x, i, u) }",
+    "updated rows": "(float[5, 8] x, int64[2, 1] i, float[2, 8] u) => (float[5, 8] y) { y = ScatterND(x, i, u) }",
     "channels": "(float[1, 3, 4, 4] x) => (float[1, 3, 4, 4] y) { y = LRN<size: int = 3, beta: float = 4.0>(x) }",
 }
 

@@ -17,6 +17,7 @@ from tvm_neuron.codegen.cpu.products_in_turn import products_in_turn
 from tvm_neuron.codegen.cpu.rename import with_prefix
 from tvm_neuron.codegen.cpu.scattering import SCATTERING
 from tvm_neuron.codegen.cpu.schedule import schedule_kernels
+from tvm_neuron.codegen.cpu.sequences import unmark_sequences
 from tvm_neuron.codegen.cpu.signs import SIGNS
 from tvm_neuron.codegen.cpu.sizes_first import define_sizes_first
 from tvm_neuron.codegen.cpu.suppression import SUPPRESSION
@@ -44,6 +45,7 @@ def lower(mod: tvm.IRModule, prefix: str = "", is_plain: bool = False) -> tvm.IR
         relax.backend.DispatchSampling(),
         relax.backend.DispatchSortScan(),
         relax.transform.LegalizeOps(with_narrow_floats(_KERNELS)),
+        unmark_sequences,
         wrap_integers,
         relax.transform.AnnotateTIROpPattern(),
         relax.transform.FoldConstant(),
