@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+EXTRAS := torch or jax or tensorflow or browser or sweep or serve or explorer
 unexport PYTHONDONTWRITEBYTECODE  # of some machines: each process would compile all that it imports, seconds
 
 .PHONY: help venv test test-rest test-all demo docs bench catalogue lint
@@ -21,11 +22,11 @@ test: venv  ## run the quick tests, some of every room
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 test-rest: venv  ## run the slow tests
-	$(BIN)/python -m pytest -m 'slow and not (many or torch or serve)' -n auto --dist loadfile --no-loadscope-reorder --ignore tests/models
-	$(BIN)/python -m pytest -m 'slow and not (many or torch or serve)' -n 2 tests/models  # apart: TVM keeps every network that was run in memory
+	$(BIN)/python -m pytest -m 'slow and not (many or $(EXTRAS))' -n auto --dist loadfile --no-loadscope-reorder --ignore tests/models
+	$(BIN)/python -m pytest -m 'slow and not (many or $(EXTRAS))' -n 2 tests/models  # apart: TVM keeps every network that was run in memory
 
 test-all: test test-rest  ## run all tests but those that need extras: hours
-	$(BIN)/python -m pytest -m 'many and not (torch or serve)' -n auto --dist loadfile
+	$(BIN)/python -m pytest -m 'many and not ($(EXTRAS))' -n auto --dist loadfile
 
 demo: venv  ## the main job: ResNet-50 from ONNX to the hardware model
 	$(BIN)/python demo/resnet50.py

@@ -120,7 +120,7 @@ def _latency_us(model: onnx.ModelProto) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("turned", ["once", "each"])
-@pytest.mark.parametrize(("rows", "columns"), [(64, 64), pytest.param(112, 112, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("rows", "columns"), [(64, 64), (112, 112)])
 def test_time_beside_the_twin(rows: int, columns: int, turned: str) -> None:
     found, twin = (_latency_us(_mobile(each, rows, columns, blocks=len(BLOCKS))) for each in (turned, "no"))
     assert found <= 1.05 * twin

@@ -49,7 +49,7 @@ def _overlapped(stage: Stage, device: Device) -> tuple[Stage, Room]:
     [
         ((256, 4, 16, 2), "inf1"),
         ((128, 2, 40, 3), "inf2"),
-        pytest.param((256, 2, 24, 5), "inf2", marks=pytest.mark.slow),
+        ((256, 2, 24, 5), "inf2"),
         ((60, 3, 9, 9), "inf1"),
     ],
 )

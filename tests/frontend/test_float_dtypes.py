@@ -20,7 +20,6 @@ from tvm_neuron.runtime.tensors import as_numpy
 Array = NDArray[Any]
 OPSET = 22
 DTYPES = {"float16": "float16", "bfloat16": "bfloat16", "float32": "float", "float64": "double"}
-SLOW = ("bfloat16", "float32", "float64")
 
 
 def _spatial(x: Array) -> tuple[int, ...]:
@@ -115,7 +114,7 @@ def operators(dtype: str) -> Iterator[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in DTYPES])
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_every_operator_of_one_operand(dtype: str) -> None:
     """One model of all: as many outputs as operators."""
     names = sorted(operators(dtype))

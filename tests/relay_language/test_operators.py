@@ -19,10 +19,9 @@ FAMILIES = {
     "indexing": INDEXING,
     "nn": NETWORKS,
 }
-SLOW = ("elementwise", "indexing", "nn")
+SLOW = ("elementwise", "indexing", "nn", "reductions")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("family", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in FAMILIES])
 def test_operators_agree_with_numpy(family: str) -> None:
     cases = FAMILIES[family]

@@ -65,9 +65,7 @@ MODELS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["encoder", *(pytest.param(n, marks=pytest.mark.slow) for n in MODELS if n != "encoder")]
-)
+@pytest.mark.parametrize("name", MODELS)
 def test_two_processes(name: str, tmp_path: Path) -> None:
     make, more = MODELS[name]
     onnx.save(make(), tmp_path / "net.onnx")
