@@ -10,21 +10,11 @@ from functools import partial
 from math import isnan
 from typing import Any
 
-import tvm
 import tvm_ffi
 from tvm import tirx
 
 from tvm_neuron.codegen.cpu.functions import has_bfloat16
-
-
-@tvm.transform.module_pass(opt_level=0, name="KeepNaN")
-def keep_nan(mod: tvm.IRModule, _context: tvm.transform.PassContext) -> tvm.IRModule:
-    """The module with kernels of which a NaN comes out where one of the numbers is NaN, as of NumPy's."""
-    found = mod.clone()
-    for name, func in mod.functions_items():
-        if isinstance(func, tirx.PrimFunc):
-            found[name] = tvm_ffi.structural_map(func, _WITH_BFLOAT16 if has_bfloat16(func) else _OTHERS)
-    return found
+from tvm_neuron.codegen.cpu.kernel_pass import kernel_pass
 
 
 def _by_llvm(name: str, found: tirx.Max | tirx.Min) -> tirx.Expr:
@@ -100,3 +90,11 @@ _WITH_BFLOAT16 = [
     *_ITSELF,
 ]
 """TVM's legalisation of bfloat16 knows neither LLVM's functions nor bits."""
+
+
+def _kept(func: tirx.PrimFunc) -> tirx.PrimFunc:
+    return tvm_ffi.structural_map(func, _WITH_BFLOAT16 if has_bfloat16(func) else _OTHERS)
+
+
+keep_nan = kernel_pass("KeepNaN", _kept)
+"""Of kernels a NaN comes out where one of the numbers is NaN, as of NumPy's."""

@@ -6,19 +6,10 @@ a one is gone through again, and a name in it, defined twice then, is refused. N
 
 from typing import Any
 
-import tvm
 import tvm_ffi
 from tvm import ir, tirx
 
-
-@tvm.transform.module_pass(opt_level=0, name="ProductsInTurn")
-def products_in_turn(mod: tvm.IRModule, _context: tvm.transform.PassContext) -> tvm.IRModule:
-    """The module with ordinary loops instead of vectors around products of names and of calls without vectors."""
-    found = mod.clone()
-    for var, func in mod.functions_items():
-        if isinstance(func, tirx.PrimFunc):
-            found[var] = tvm_ffi.structural_map(func, (tirx.For, _in_turn))
-    return found
+from tvm_neuron.codegen.cpu.kernel_pass import kernel_pass
 
 
 def _in_turn(loop: tirx.For) -> tirx.For:
@@ -44,3 +35,7 @@ def _inside(node: Any, kind: type) -> list[Any]:
     found: list[Any] = []
     tvm_ffi.structural_walk(node, (kind, found.append))
     return found
+
+
+products_in_turn = kernel_pass("ProductsInTurn", lambda func: tvm_ffi.structural_map(func, (tirx.For, _in_turn)))
+"""Ordinary loops instead of vectors around products of names and of calls without vectors."""

@@ -2,13 +2,13 @@
 
 from contextlib import suppress
 
-import tvm
 from tvm import s_tir, tirx
 
 from tvm_neuron.codegen.cpu import starts
 from tvm_neuron.codegen.cpu.blocks import Block, read_blocks
 from tvm_neuron.codegen.cpu.functions import expand
 from tvm_neuron.codegen.cpu.inline import inline
+from tvm_neuron.codegen.cpu.kernel_pass import kernel_pass
 from tvm_neuron.codegen.cpu.rows import schedule_rows
 
 FEW_TURNS = 1 << 19
@@ -21,16 +21,6 @@ _PIECES = 16
 """With fewer pieces than these, the innermost loop is cut as well."""
 _LONG = range(4096, 63, -1)
 """How long its pieces may be."""
-
-
-@tvm.transform.module_pass(opt_level=0, name="ScheduleKernels")
-def schedule_kernels(mod: tvm.IRModule, _context: tvm.transform.PassContext) -> tvm.IRModule:
-    """Every kernel that is loops around stores gets a schedule; others stay as they are."""
-    mod = mod.clone()
-    for var, func in mod.functions_items():
-        if isinstance(func, tirx.PrimFunc):
-            mod.update_func(var, expand(scheduled(func)))
-    return mod
 
 
 def scheduled(func: tirx.PrimFunc) -> tirx.PrimFunc:
@@ -84,3 +74,7 @@ def _schedule_loops(sch: s_tir.Schedule, block: Block) -> None:
         sch.parallel(sch.fuse(*outer))
     if summed:
         sch.decompose_reduction(block.handle, summed[0])
+
+
+schedule_kernels = kernel_pass("ScheduleKernels", lambda func: expand(scheduled(func)))
+"""Every kernel that is loops around stores gets a schedule; others stay as they are."""

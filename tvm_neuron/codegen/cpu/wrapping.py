@@ -6,22 +6,13 @@ are computed in twice as many, and of 64 in steps of which none has more.
 
 from typing import Any
 
-import tvm
 import tvm_ffi
 from tvm import ir, tirx
 
+from tvm_neuron.codegen.cpu.kernel_pass import kernel_pass
+
 _HALF = 32
 _LOW, _TOP = 2**32 - 1, 2**63
-
-
-@tvm.transform.module_pass(opt_level=0, name="WrapIntegers")
-def wrap_integers(mod: tvm.IRModule, _context: tvm.transform.PassContext) -> tvm.IRModule:
-    """The module with kernels of integers' sums, differences and products that wrap around; not those over axes."""
-    found = mod.clone()
-    for var, func in mod.functions_items():
-        if isinstance(func, tirx.PrimFunc):
-            found[var] = tvm_ffi.structural_map(func, (tirx.BufferStore, _wrapped))
-    return found
 
 
 def _wrapped(store: tirx.BufferStore) -> tirx.BufferStore:
@@ -77,3 +68,7 @@ def _product(one: Any, other: Any) -> Any:
     other_high, other_low = other >> _number(_HALF), other & _number(_LOW)
     across = (high * other_low & _number(_LOW)) + (low * other_high & _number(_LOW))
     return _sum(low * other_low, across << _number(_HALF))
+
+
+wrap_integers = kernel_pass("WrapIntegers", lambda func: tvm_ffi.structural_map(func, (tirx.BufferStore, _wrapped)))
+"""Sums, differences and products of integers wrap around; not those over axes."""
