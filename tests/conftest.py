@@ -33,14 +33,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write what the golden files should hold into them")
 
 
-_COMPILING = ("codegen", "frontend", "models", "mxnet", "pipeline", "relay_language", "runtime", "stages", "tvmc")
+_COMPILING = (
+    "codegen",
+    "frontend",
+    "models",
+    "mxnet",
+    "pipeline",
+    "relax_modules",
+    "relay_language",
+    "runtime",
+    "stages",
+    "tvmc",
+)
 """Rooms of which nearly each case is a model that is built and run."""
-_QUICK, _SLOW = 2, 4
+_QUICK, _SLOW = 2, 3
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of the cases of one test that builds models two are run, of a slow one four, and many not.
+    """Of the cases of one test that builds models two are run, of a slow one three, and many not.
 
     Networks by name are all run. What takes several minutes alone begins first, so that other processes have the rest
     to do meanwhile.

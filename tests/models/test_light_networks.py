@@ -11,8 +11,9 @@ from tvm_neuron import relay
 from tvm_neuron.frontend.sample_models import LIGHT_NETWORKS
 
 pytestmark = pytest.mark.slow
-LIKE_ALEXNET = {"vgg19", "zfnet512"}  # and larger
-NAMES = [pytest.param(name, marks=pytest.mark.many if name in LIKE_ALEXNET else ()) for name in LIGHT_NETWORKS]
+LIKE_OTHERS = {"vgg19", "zfnet512", "inception_v2", "densenet121"}
+"""AlexNet is the smallest of its kind, Inception v1 of its; a DenseNet is in tests/relay_language."""
+NAMES = [pytest.param(name, marks=pytest.mark.many if name in LIKE_OTHERS else ()) for name in LIGHT_NETWORKS]
 
 
 @pytest.fixture(scope="module", params=NAMES)

@@ -15,8 +15,9 @@ ON_CPU = {
     "tacotron_encoder": {"Gather"},
 }
 """Kinds of operators, at most, that each leaves to the CPU."""
-LIKE_OTHERS = {"vgg16", "resnet152", "yolov3", "lstm_seq2seq"}
-"""ResNet-50 is among the light networks, on both chips; YOLOv4 has the heads and boxes of YOLOv3, Tacotron an LSTM."""
+LIKE_OTHERS = {"vgg16", "resnet152", "yolov3", "yolov4", "lstm_seq2seq", "openpose"}
+"""ResNet-50 is among the light networks, on both chips; SSD has heads and boxes, as YOLO, Tacotron an LSTM, U-Net what
+OpenPose has."""
 MOST_EXPLAINED = 0.3  # a bound above it would hold for nearly anything
 
 

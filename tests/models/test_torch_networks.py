@@ -11,8 +11,15 @@ ON_CORE = {"Conv", "Gemm", "LayerNormalization", "MatMul", "Softmax", "Tanh"}
 """Nothing of these is left to the CPU, whatever becomes of tokens, positions, masks and of what lies between them."""
 
 
-@pytest.mark.parametrize("dynamo", [False, True], ids=["TorchScript", "dynamo"])
-@pytest.mark.parametrize("name", TRANSFORMERS)
+CASES = [
+    pytest.param(name, dynamo, id=f"{name}-{'dynamo' if dynamo else 'TorchScript'}",
+                 marks=pytest.mark.many if (name in ("bert", "gpt2")) != dynamo else ())
+    for name in TRANSFORMERS for dynamo in (False, True)
+]  # fmt: skip
+"""Each network by one exporter, each exporter's two networks; the others are `many`."""
+
+
+@pytest.mark.parametrize(("name", "dynamo"), CASES)
 def test_agrees_with_onnxruntime(name: str, dynamo: bool) -> None:
     found = Case(*TRANSFORMERS[name](dynamo, layers=LAYERS)).run("inf1")
     assert not ON_CORE & set(found.on_cpu)

@@ -18,7 +18,7 @@ from tvm_neuron import neff
 from tvm_neuron.errors import NeffError
 
 ROUNDS = 2000
-MANY = 4_000
+MANY = 2_000
 SLOWEST_S = 10
 
 

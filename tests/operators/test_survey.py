@@ -67,13 +67,13 @@ def test_the_manual_is_made_from_the_file() -> None:
 
 
 @pytest.mark.slow
-def test_a_third_of_the_file_is_up_to_date() -> None:
+def test_an_eighth_of_the_file_is_up_to_date() -> None:
     tried = list(samples())
-    third = sorted({one.op for one in tried})[::3]
-    found, _ = survey(tried=[one for one in tried if one.op in third])
+    some = sorted({one.op for one in tried})[::8]
+    found, _ = survey(tried=[one for one in tried if one.op in some])
     written = {operator.name: operator for operator in listing("ONNX").operators}
-    made = {operator.name: operator for operator in found.operators if operator.name in third}
-    assert made == {name: written[name] for name in third}, "python -m tvm_neuron.operators.manual"
+    made = {operator.name: operator for operator in found.operators if operator.name in some}
+    assert made == {name: written[name] for name in some}, "python -m tvm_neuron.operators.manual"
 
 
 @pytest.mark.many

@@ -30,9 +30,16 @@ NETWORKS: dict[str, tuple[Callable[[], Any], int, str]] = {
 }
 
 SLOW = ("densenet", "inception_v3", "resnet bottleneck", "resnet nhwc", "mobilenet", "resnet_3d", "squeezenet", "vgg")
+LARGEST = "inception_v3"  # which tests/models has from ONNX
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in NETWORKS])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.many if name == LARGEST else pytest.mark.slow if name in SLOW else ())
+        for name in NETWORKS
+    ],
+)
 def test_it_agrees_with_tvm_in_float32(name: str) -> None:
     make, count, weight = NETWORKS[name]
     mod, params = make()

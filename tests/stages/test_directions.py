@@ -33,7 +33,7 @@ WAITS = (
 # second then waits for the first as well (see test_what_a_quicker_engine_can_cost). In 420 networks with 30 changes
 # each it never happened, so this is room for what was not seen, not for what was.
 REORDERED = 1.01
-QUICK = settings(max_examples=25, deadline=None, derandomize=True)
+QUICK = settings(max_examples=12, deadline=None, derandomize=True)
 
 
 @lru_cache(maxsize=4)
@@ -125,7 +125,7 @@ def test_an_array_of_twice_the_columns(tmp_path: Path) -> None:
     Of 387 pairs 6 took over 2 % more, one 35 %, beside what weights take that pad the tiles of a wider array.
     """
     ratios = []
-    for seed, chip in [(0, "inf1"), (18, "inf1"), *((seed, CHIPS[seed % 2]) for seed in range(1000, 1022))]:
+    for seed, chip in [(0, "inf1"), (18, "inf1"), *((seed, CHIPS[seed % 2]) for seed in range(1000, 1010))]:
         parts = []
         for columns in (64, 128):
             raw: dict[str, Any] = device_to_dict(load_device(chip))
@@ -135,14 +135,14 @@ def test_an_array_of_twice_the_columns(tmp_path: Path) -> None:
         narrow, wide = parts
         if narrow:  # else nothing of it runs on the core
             ratios.append((time_ps(wide) - padding_ps(narrow, wide)) / time_ps(narrow))
-    assert len(ratios) > 20
+    assert len(ratios) > 10
     assert geometric_mean(ratios) < 1
     assert max(ratios) < 1.4
 
 
 @pytest.mark.slow
 @given(networks)
-@settings(QUICK, max_examples=12)
+@settings(QUICK, max_examples=6)
 def test_a_batch_of_twice_the_size(network: tuple[int, str]) -> None:
     """No quicker, and no slower than two runs. (From 1 to 2 layouts change: once 2 were quicker by 40 %.)"""
     runs = [compiled(*network, batch) for batch in (2, 4, 8)]

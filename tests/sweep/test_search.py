@@ -37,7 +37,11 @@ def task(graph: Graph, options: BuildOptions) -> Found:
 
 @pytest.mark.parametrize(
     ("model", "cores"),
-    [(small_network(), 1), (residual_network(), 1), (Encoder(hidden=128, heads=2, rows=64, layers=2).model(), 2)],
+    [
+        (small_network(), 1),
+        pytest.param(residual_network(), 1, marks=pytest.mark.many),
+        (Encoder(hidden=128, heads=2, rows=64, layers=2).model(), 2),
+    ],
 )
 def test_the_bytes_are_the_same(model: onnx.ModelProto, cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
