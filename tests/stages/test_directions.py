@@ -125,7 +125,7 @@ def test_an_array_of_twice_the_columns(tmp_path: Path) -> None:
     Of 387 pairs 6 took over 2 % more, one 35 %, beside what weights take that pad the tiles of a wider array.
     """
     ratios = []
-    for seed, chip in [(0, "inf1"), (18, "inf1"), *((seed, CHIPS[seed % 2]) for seed in range(1000, 1010))]:
+    for seed, chip in [(0, "inf1"), (18, "inf1"), *((seed, CHIPS[seed % 2]) for seed in range(1000, 1022))]:
         parts = []
         for columns in (64, 128):
             raw: dict[str, Any] = device_to_dict(load_device(chip))
@@ -135,7 +135,7 @@ def test_an_array_of_twice_the_columns(tmp_path: Path) -> None:
         narrow, wide = parts
         if narrow:  # else nothing of it runs on the core
             ratios.append((time_ps(wide) - padding_ps(narrow, wide)) / time_ps(narrow))
-    assert len(ratios) > 10
+    assert len(ratios) > 20
     assert geometric_mean(ratios) < 1
     assert max(ratios) < 1.4
 
