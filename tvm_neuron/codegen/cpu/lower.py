@@ -4,6 +4,7 @@ import tvm
 from tvm import relax
 
 from tvm_neuron.codegen.cpu.casts import CASTS
+from tvm_neuron.codegen.cpu.constants import fold_constants
 from tvm_neuron.codegen.cpu.drawing import draw_at_run_time
 from tvm_neuron.codegen.cpu.empty_constants import allocate_empty_constants
 from tvm_neuron.codegen.cpu.extremes import EXTREMES
@@ -48,6 +49,7 @@ def lower(mod: tvm.IRModule, prefix: str = "", is_plain: bool = False) -> tvm.IR
         unmark_sequences,
         wrap_integers,
         relax.transform.AnnotateTIROpPattern(),
+        fold_constants,
         relax.transform.FoldConstant(),
         *fused,
         define_sizes_first,
