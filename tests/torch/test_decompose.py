@@ -105,7 +105,12 @@ def test_each_gives_what_torch_gives(name: str) -> None:
     program = decomposed(torch.export.export(module, inputs))
     targets = {node.target for node in program.graph_module.graph.nodes}
     aten = torch.ops.aten
-    stays = {aten.upsample_bilinear2d.vec, aten.topk.default, aten.amax.default}  # in the forms that are written right
+    stays = {
+        aten.upsample_bilinear2d.vec,
+        aten.topk.default,
+        aten.amax.default,
+        aten.squeeze.dim,
+    }  # in the forms that are written right
     assert not targets & set(TABLE) - stays
     check(program.module()(*inputs), module(*inputs))
 
@@ -113,6 +118,13 @@ def test_each_gives_what_torch_gives(name: str) -> None:
 def test_what_is_resized_by_a_whole_number_stays() -> None:
     program = torch.export.export(Module(lambda x: functional.interpolate(x, scale_factor=2)), (_normal(1, 2, 4, 4),))
     assert torch.ops.aten.upsample_nearest2d.vec in {node.target for node in decomposed(program).graph.nodes}
+
+
+def test_attention_of_four_dimensions_and_squeezes_of_one_element_stay() -> None:
+    x = _normal(1, 2, 3, 4)
+    attention = functional.scaled_dot_product_attention
+    program = torch.export.export(Module(lambda x: (attention(x, x, x), x.squeeze(0), x.squeeze((0,)))), (x,))
+    assert decomposed(program) is program
 
 
 def test_what_is_scattered_and_combined() -> None:
@@ -140,7 +152,43 @@ def test_they_are_compiled() -> None:
         resized = functional.interpolate(x[:, None], scale_factor=0.6)
         return torch.lgamma(x), torch.median(x, 1)[0], torch.cummax(x, 1)[0], torch.cdist(x, y), resized
 
-    inputs = _normal(6, 8), _normal(5, 8)
+    runs_as_in_torch(forward, _normal(6, 8), _normal(5, 8))
+
+
+def test_attention_of_any_rank() -> None:
+    """Of a row whose keys are all masked torch gives 0."""
+    attention = functional.scaled_dot_product_attention
+    shown = torch.arange(7) < torch.tensor([7, 3, 0, 1, 5]).unsqueeze(1)
+
+    def forward(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> tuple[Tensor, ...]:
+        return (
+            attention(q[0], k[0], v[0]),
+            attention(q, k, v, is_causal=True),
+            attention(q, k, v, mask, scale=0.3),
+            attention(q, k, v, shown),
+            attention(q.reshape(2, 1, 3, 5, 8), k.reshape(1, 2, 3, 7, 8), v.reshape(1, 2, 3, 7, 4)),
+            attention(q.reshape(2, 3, 5, 8), k[0], v[0]),
+            attention(q, k[:2], v[:3], enable_gqa=True),
+        )
+
+    runs_as_in_torch(forward, _normal(6, 5, 8), _normal(6, 7, 8), _normal(6, 7, 4), _normal(6, 5, 7))
+
+
+def test_only_dimensions_of_one_element_are_squeezed() -> None:
+    def forward(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        return (
+            x.squeeze(1) * 2,
+            x.squeeze(-2) * 3,
+            x.squeeze((0, 1)) + 1,
+            x.squeeze((1, 3)) + y,
+            x.squeeze() - 1,
+            y.squeeze(0),
+        )
+
+    runs_as_in_torch(forward, _normal(1, 6, 1, 5), torch.tensor(2.0))
+
+
+def runs_as_in_torch(forward: Callable[..., tuple[Tensor, ...]], *inputs: Tensor) -> None:
     library = tvm_neuron.compile(forward, inputs, options=tvm_neuron.BuildOptions(fp32_cast="none"))
     executor = library["default"](tvm.cpu())
     for spec, value in zip(executor.inputs, inputs, strict=True):

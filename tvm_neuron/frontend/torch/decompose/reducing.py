@@ -51,14 +51,26 @@ def _over_all(overload: Any) -> Callable[..., Any]:
     return reduce
 
 
-def _squeeze(x: Tensor, dim: Sequence[int]) -> Any:
-    """Without dimensions: what is left is a view, for which the exporter has no rule."""
-    return NotImplemented if dim else x.clone()
+def _squeeze(x: Tensor, dim: int | Sequence[int]) -> Any:
+    """Dimensions of other sizes than 1 stay, which the exporter would have ONNX remove."""
+    asked = [dim] if isinstance(dim, int) else [*dim]
+    single = [each for each in asked if not x.dim() or x.shape[each] == 1]
+    if not single:
+        return x.clone()
+    return NotImplemented if len(single) == len(asked) else x.squeeze(single)
+
+
+def _is_written(node: torch.fx.Node) -> bool:
+    x, dim = node.args
+    shape = x.meta["val"].shape
+    return bool(shape) and dim != [] and all(shape[each] == 1 for each in ([dim] if isinstance(dim, int) else dim))
 
 
 TABLE = {
     _aten.scatter_reduce.two: _scatter_reduce,
     _aten.index_reduce.default: _index_reduce,
+    _aten.squeeze.dim: _squeeze,
     _aten.squeeze.dims: _squeeze,
     **{overload: _over_all(overload) for overload in (_aten.amax.default, _aten.amin.default)},
 }
+WRITTEN = {_aten.squeeze.dim: _is_written, _aten.squeeze.dims: _is_written}
