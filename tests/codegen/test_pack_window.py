@@ -12,9 +12,12 @@ from tests.codegen.interpreter import run_graph, run_kernels
 from tests.models.agreement import Case, random_inputs, relative_error
 from tests.onnx_models import make_model
 from tests.stages.networks import compile_model, run
+from tvm_neuron.codegen.emit_stage import check_inside
 from tvm_neuron.codegen.simplify import make_kernels
+from tvm_neuron.errors import InternalError
 from tvm_neuron.hw import Device, load_device
 from tvm_neuron.schedule.kernel import Contraction, Kernel
+from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.rule import load_rules
 from tvm_neuron.sim import time_program
 
@@ -45,15 +48,32 @@ def _convolution(model: onnx.ModelProto, device: Device) -> Kernel:
         ((11, 11), 4, 2, 3, 1),
         ((5, 2), 1, 4, 16, 1),  # no room for a second column
         ((4, 3), 2, 5, 2, 1),  # borders beyond the window
+        ((4, 4), 4, 0, 3, 1),  # patches: no copy ends, so that nothing is left to be zero
     ],
 )
-def test_as_onnxruntime(
-    kernel: tuple[int, int], stride: int, pads: int, channels: int, batch: int, chip: str
-) -> None:
+def test_as_onnxruntime(kernel: tuple[int, int], stride: int, pads: int, channels: int, batch: int, chip: str) -> None:
     model = _model(kernel, stride, pads, channels, batch=batch)
     case = Case(model, random_inputs(model))
     found = run(compile_model(model, f"neuron/{chip}"), case.inputs, "strict")["y"]
     assert relative_error(found, case.exact["y"]) < case.bounds["y"]
+
+
+@pytest.mark.parametrize("side", [2, 4, 8, 16])
+def test_patches_write_nothing_behind_their_image(side: int) -> None:
+    """They wrote a zero there, over whatever the memory plan had put there, in silence."""
+    for chip in ("inf1", "inf2"):
+        kernels, _ = make_kernels(graph_of(_model((side, side), side, size=64)), load_rules(), load_device(chip))
+        assert any(".packed" in kernel.out.name for kernel in kernels)
+        for kernel in kernels:
+            check_inside(kernel)
+
+
+def test_a_kernel_that_writes_outside_of_its_tensor_is_a_defect() -> None:
+    kernel = _convolution(_model((3, 3)), load_device("inf2"))
+    check_inside(kernel)
+    moved = replace(kernel, out_maps=(*kernel.out_maps[:-1], kernel.out_maps[-1] + Linear(1)))
+    with pytest.raises(InternalError, match=r"a kernel of 'Conv.*' writes \[.*\(1, 25\)\] of y\[1, 24, 21, 25\]"):
+        check_inside(moved)
 
 
 def test_a_window_of_7_by_7_takes_three_matmuls() -> None:

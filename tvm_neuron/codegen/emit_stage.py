@@ -26,6 +26,7 @@ from tvm_neuron.codegen.residents import Room
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.zone_lives import zone_lives
 from tvm_neuron.codegen.zones import vector_columns
+from tvm_neuron.errors import InternalError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
 from tvm_neuron.program import DramTensor, Node, Program
@@ -76,6 +77,7 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     ends = [0]
     arrivals, departures = _transfers(stage, room)
     for number, kernel in enumerate(stage.kernels):
+        check_inside(kernel)
         builder.weights.begin(number)
         with builder.working_for(kernel.origins[0]):
             for tensor in arrivals.get(number, ()):
@@ -99,6 +101,13 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     program = Program(tuple(builder.tensors), tuple(builder.origins), (*always, *builder.body))
     nodes = tuple(tuple(builder.body[start:end]) for start, end in pairwise(ends))
     return Emitted(builder, program, (*once, *builder.prologue), builder.arrays, nodes, emitter.joined_ps)
+
+
+def check_inside(kernel: Kernel) -> None:
+    """A kernel that writes past its tensor would write over what lies there: it is a defect, and never runs."""
+    spans = [part.span for part in kernel.out_maps]
+    if any(low < 0 or high >= extent for (low, high), extent in zip(spans, kernel.out.shape, strict=True)):
+        raise InternalError(f"a kernel of '{kernel.origins[0].name}' writes {spans} of {kernel.out}")
 
 
 def _uses(stage: Stage) -> Mapping[int, list[int]]:

@@ -116,7 +116,8 @@ def border(shape: Sequence[int], part: int, inside: list[tuple[int, int]]) -> li
 
 
 def fill(packed: Tensor, like: Kernel, part: int, box: Sequence[tuple[int, int]], value: Expr) -> Kernel:
-    """The kernel that writes a number into a box of a tensor."""
+    """The kernel that writes a number into a box of a tensor, which is not empty."""
+    assert all(end > start for start, end in box), f"nothing of {packed} lies in {box}"
     axes = [Axis(f"d{d}", end - start) for d, (start, end) in enumerate(box)]
     out = tuple(Linear(start, _one(axis)) for (start, _), axis in zip(box, axes, strict=True))
     free = tuple(axis for d, axis in enumerate(axes) if d != part and axis.extent > 1)

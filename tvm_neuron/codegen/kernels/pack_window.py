@@ -134,8 +134,9 @@ def _base(window: _Window, source: Source, packed: Tensor, like: Kernel) -> list
     if found is None:
         return None
     end = window.row.extent * window.pitch - (window.shifts - 1) * window.steps
-    rest = fill(packed, like, 1, [(0, packed.shape[0]), (0, window.depth), (end, packed.shape[2])], Num(0.0))
-    return [rest, *(replace(k, out=packed, out_maps=_flat(k.out_maps, window.pitch)) for k in found)]
+    rest = [(0, packed.shape[0]), (0, window.depth), (end, packed.shape[2])]
+    ends = [fill(packed, like, 1, rest, Num(0.0))] if end < packed.shape[2] else []
+    return [*ends, *(replace(k, out=packed, out_maps=_flat(k.out_maps, window.pitch)) for k in found)]
 
 
 def _flat(maps: Sequence[Linear], pitch: int) -> tuple[Linear, ...]:
