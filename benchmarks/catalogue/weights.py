@@ -48,6 +48,7 @@ def _learn_norms(module: "torch.nn.Module", inputs: Arrays) -> None:
     norms = [norm for norm in norms if norm.track_running_stats]
     if not norms:
         return
+    module.eval()  # detectors take no images without targets in training
     for norm in norms:
         norm.train()
         norm.momentum = None  # the mean over all passes, of which there is one

@@ -1,6 +1,6 @@
 """emit_stage: the kernels of one core as instructions."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import NoneType
@@ -30,7 +30,9 @@ from tvm_neuron.errors import InternalError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
 from tvm_neuron.program import DramTensor, Node, Program
+from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Contraction, Gather, Kernel, Product, Reduction, Scan, Statistics, Transposition
+from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.sums import sums_on_the_way
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -104,10 +106,31 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
 
 
 def check_inside(kernel: Kernel) -> None:
-    """A kernel that writes past its tensor would write over what lies there: it is a defect, and never runs."""
-    spans = [part.span for part in kernel.out_maps]
-    if any(low < 0 or high >= extent for (low, high), extent in zip(spans, kernel.out.shape, strict=True)):
-        raise InternalError(f"a kernel of '{kernel.origins[0].name}' writes {spans} of {kernel.out}")
+    """A kernel that writes past its tensor would write over what lies there: it is a defect, and never runs.
+
+    So is one that reads past a tensor: what lies there is another's.
+    """
+    for what, tensor, maps in _accesses(kernel):
+        spans = [part.span for part in maps]
+        if any(low < 0 or high >= extent for (low, high), extent in zip(spans, tensor.shape, strict=True)):
+            raise InternalError(f"a kernel of '{kernel.origins[0].name}' {what} {spans} of {tensor}")
+
+
+def _accesses(kernel: Kernel) -> Iterator[tuple[str, Tensor, Sequence[Linear]]]:
+    yield "writes", kernel.out, kernel.out_maps
+    root = kernel.root
+    loads = [*kernel.operand_loads(), *(root.loads if isinstance(root, Reduction) else ())]
+    for load in loads:
+        maps = linear_indices(load.indices)
+        if maps is not None:
+            yield "reads", load.tensor, maps
+    if isinstance(root, Contraction):
+        yield "reads", root.data, root.maps
+    elif isinstance(root, Product):
+        for operand in (root.stationary, root.moving):
+            yield "reads", operand.tensor, operand.maps
+    elif isinstance(root, Transposition):
+        yield "reads", root.source.tensor, root.source.maps
 
 
 def _uses(stage: Stage) -> Mapping[int, list[int]]:
