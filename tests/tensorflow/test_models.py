@@ -137,6 +137,20 @@ def test_shapes_of_an_open_batch_in_tflite(tmp_path: Path, capfd: pytest.Capture
     check(run(library, image), model(image))
 
 
+def test_products_over_the_last_of_several_dimensions_in_tflite(capfd: pytest.CaptureFixture[str]) -> None:
+    """Their shapes are gathered, multiplied and packed from the open batch's."""
+    rows = keras.Input((5, 6))
+    mixed = keras.layers.MultiHeadAttention(2, 4)(rows, keras.layers.Dense(6, activation="gelu")(rows))
+    scaled = keras.layers.Lambda(lambda x: tf.reshape(x, [tf.shape(x)[0] * 5 + 1 - 1, 6]))(mixed)
+    model = keras.Model(rows, keras.layers.Dense(3)(scaled))
+    content = tf.lite.TFLiteConverter.from_keras_model(model).convert()
+    capfd.readouterr()  # the converter prints
+    x = np.random.default_rng(6).standard_normal((1, 5, 6)).astype("float32")
+    library = tvm_neuron.compile(content, x, target="neuron/inf2", options=EXACT)
+    assert not tvm_neuron.report(library).placed("cpu")
+    check(run(library, x), model(x))
+
+
 @pytest.mark.parametrize(("padding", "kernel", "strides"), [("same", 3, 2), ("valid", (4, 3), (2, 3)), ("valid", 1, 2)])
 def test_transposed_convolutions_in_tflite(
     padding: str, kernel: Any, strides: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]

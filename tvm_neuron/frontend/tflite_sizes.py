@@ -1,6 +1,6 @@
 """KnownSizes: TVM's converters of TFLite's operators, where sizes are numbers as far as they are known.
 
-Files of models whose batch was left open compute shapes from shapes (SHAPE, STRIDED_SLICE, PACK, RESHAPE); TVM's
+Files of models whose batch was left open compute shapes from shapes (SHAPE, GATHER, REDUCE_PROD, PACK, RESHAPE); TVM's
 importer takes such shapes for tensors that only a run knows. Two converters of TVM's that fail have others here.
 """
 
@@ -37,7 +37,10 @@ class KnownSizes(OperatorConverter):
         super().__init__(*args)
         self._known: dict[int, _Known] = {}
         for kind, fold in (("SHAPE", self._shape), ("STRIDED_SLICE", self._slice), ("PACK", self._pack),
-                           ("CONCATENATION", self._concatenation)):  # fmt: skip
+                           ("CONCATENATION", self._concatenation), ("GATHER", self._gather),
+                           ("REDUCE_PROD", self._prod), ("ADD", partial(self._pair, np.add)),
+                           ("MUL", partial(self._pair, np.multiply)),
+                           ("SUB", partial(self._pair, np.subtract))):  # fmt: skip
             self.convert_map[kind] = partial(self._folded, self.convert_map[kind], fold)
         self.convert_map["EXPAND_DIMS"] = self._expand_dims
         self.convert_map["TRANSPOSE_CONV"] = self._transpose_conv
@@ -111,6 +114,26 @@ class KnownSizes(OperatorConverter):
     def _concatenation(self, op: Any, tensors: Any) -> Any:
         values = self._values(tensors)
         return None if values is None else np.concatenate(values, self._options(op, tflite.ConcatenationOptions).Axis())
+
+    def _gather(self, op: Any, tensors: Any) -> Any:
+        values, options = self._values(tensors), self._options(op, tflite.GatherOptions)
+        if values is None or values[0].ndim != 1 or options.BatchDims():
+            return None
+        return values[0][values[1]]
+
+    def _prod(self, op: Any, tensors: Any) -> Any:
+        values = self._values(tensors)
+        if values is None:
+            return None
+        data, axes = values
+        keeps = bool(self._options(op, tflite.ReducerOptions).KeepDims())
+        return np.prod(data, tuple(np.ravel(axes).tolist()), keepdims=keeps)
+
+    def _pair(self, combine: np.ufunc, _op: Any, tensors: Any) -> Any:
+        values = self._values(tensors)
+        if values is None or any(value.dtype.kind != "i" for value in values) or tensors[0].qnn_params:
+            return None
+        return combine(*values)
 
     def _values(self, tensors: Any) -> list[np.ndarray] | None:
         if any(self.has_expr(tensor.tensor_idx) or not tensor.buffer.DataLength() for tensor in tensors):
