@@ -51,7 +51,10 @@ def filters(g: Growth, shape: list[int], fan_in: int) -> Value:
 
 
 def _window(g: Growth, x: Value) -> tuple[list[int], dict[str, list[int] | str]]:
-    """A kernel's shape and attributes; it may lie in the padding with some taps."""
+    """A kernel's shape and attributes; it may lie in the padding with some taps, or cut the image into patches."""
+    if g.chance(0.1):
+        patch = [g.one_of([side for side in (1, 2, 3, 4, 6, 8) if side <= extent]) for extent in x.shape[2:]]
+        return patch, {"strides": patch}
     kernel, strides, dilations, before, after = [], [], [], [], []
     for extent in x.shape[2:]:
         k, d = g.one_of([1, 2, 3, 3, 3, 4, 5, 7]), g.one_of([1, 1, 1, 2, 3, 6, 12])
