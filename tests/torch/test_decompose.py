@@ -188,6 +188,26 @@ def test_only_dimensions_of_one_element_are_squeezed() -> None:
     runs_as_in_torch(forward, _normal(1, 6, 1, 5), torch.tensor(2.0))
 
 
+def test_attention_keeps_what_is_no_number() -> None:
+    """Beside a mask, too, whose empty rows are 0."""
+    attention = functional.scaled_dot_product_attention
+    shown, x = torch.ones(5, 5, dtype=torch.bool).tril(-1), _normal(2, 5, 8)
+    given = x.clone()
+    given[0, 3, 2] = torch.nan
+    program = decomposed(torch.export.export(Module(lambda q, x: attention(q, x, x, shown)), (given, x)))
+    wanted = attention(given, x, x, shown)
+    assert wanted[0, 3].isnan().all()
+    check(program.module()(given, x), wanted)
+
+
+def test_forms_are_told_however_arguments_are_given() -> None:
+    x = _normal(3, 5, 8)
+    function = functional.scaled_dot_product_attention
+    for forward in (lambda x: function(query=x, key=x, value=x), lambda x: x.squeeze(dim=1)):
+        program = torch.export.export(Module(forward), (x,))
+        assert decomposed(program) is not program
+
+
 def runs_as_in_torch(forward: Callable[..., tuple[Tensor, ...]], *inputs: Tensor) -> None:
     library = tvm_neuron.compile(forward, inputs, options=tvm_neuron.BuildOptions(fp32_cast="none"))
     executor = library["default"](tvm.cpu())

@@ -38,9 +38,9 @@ class KnownSizes(OperatorConverter):
         self._known: dict[int, _Known] = {}
         for kind, fold in (("SHAPE", self._shape), ("STRIDED_SLICE", self._slice), ("PACK", self._pack),
                            ("CONCATENATION", self._concatenation), ("GATHER", self._gather),
-                           ("REDUCE_PROD", self._prod), ("ADD", partial(self._pair, np.add)),
-                           ("MUL", partial(self._pair, np.multiply)),
-                           ("SUB", partial(self._pair, np.subtract))):  # fmt: skip
+                           ("REDUCE_PROD", self._prod), ("ADD", partial(self._pair, np.add, tflite.AddOptions)),
+                           ("MUL", partial(self._pair, np.multiply, tflite.MulOptions)),
+                           ("SUB", partial(self._pair, np.subtract, tflite.SubOptions))):  # fmt: skip
             self.convert_map[kind] = partial(self._folded, self.convert_map[kind], fold)
         self.convert_map["EXPAND_DIMS"] = self._expand_dims
         self.convert_map["TRANSPOSE_CONV"] = self._transpose_conv
@@ -129,11 +129,11 @@ class KnownSizes(OperatorConverter):
         keeps = bool(self._options(op, tflite.ReducerOptions).KeepDims())
         return np.prod(data, tuple(np.ravel(axes).tolist()), keepdims=keeps)
 
-    def _pair(self, combine: np.ufunc, _op: Any, tensors: Any) -> Any:
+    def _pair(self, combine: np.ufunc, kind: type, op: Any, tensors: Any) -> Any:
         values = self._values(tensors)
         if values is None or any(value.dtype.kind != "i" for value in values) or tensors[0].qnn_params:
             return None
-        return combine(*values)
+        return None if self._options(op, kind).FusedActivationFunction() else combine(*values)
 
     def _values(self, tensors: Any) -> list[np.ndarray] | None:
         if any(self.has_expr(tensor.tensor_idx) or not tensor.buffer.DataLength() for tensor in tensors):

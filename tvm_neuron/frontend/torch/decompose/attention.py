@@ -23,8 +23,8 @@ def _attention(
     if mask is None:
         return torch.softmax(scores, -1) @ value
     scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
-    weights = torch.softmax(scores, -1)
-    return weights.masked_fill(weights.isnan(), 0) @ value
+    is_empty = scores.amax(-1, keepdim=True) == -torch.inf  # a NaN of the data's own stays
+    return torch.softmax(scores, -1).masked_fill(is_empty, 0) @ value
 
 
 def _is_written(node: torch.fx.Node) -> bool:
