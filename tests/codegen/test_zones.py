@@ -26,10 +26,10 @@ def less_largest() -> onnx.ModelProto:
 
 
 WINDOW = {"kernel_shape": [3, 3], "strides": [2, 2]}
-STRAIGHT = {"windows": pooled("MaxPool", **WINDOW)}
+STRAIGHT = {"windows": pooled("MaxPool", **WINDOW), "rows, subtracted": less_largest()}  # with the other sign
 KEPT = {
     "means of windows": pooled("AveragePool", **WINDOW), "means": pooled("GlobalAveragePool"),
-    "one value in parts": pooled("GlobalMaxPool"), "rows, subtracted": less_largest(),
+    "one value in parts": pooled("GlobalMaxPool"),
 }  # fmt: skip
 
 

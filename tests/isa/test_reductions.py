@@ -1,12 +1,22 @@
 """Instructions that also reduce what they compute, and the scan: their meaning in float64."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.isa.examples import psum, sbuf
 from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import load_device
-from tvm_neuron.isa import ActivationReduce, BnAggr, BnStats, TensorScalarReduce, TensorTensorScan, Tile
+from tvm_neuron.isa import (
+    ActivationReduce,
+    BnAggr,
+    BnStats,
+    TensorReduce,
+    TensorScalarReduce,
+    TensorTensorScan,
+    Tile,
+)
 
 TOLERANCE = 1e-5  # of float32 sums and products of some hundred numbers near 1
 
@@ -85,3 +95,13 @@ def test_statistics_have_a_limit(elems: int) -> None:
 def test_statistics_come_in_threes() -> None:
     with pytest.raises(ProgramError, match=r"bn_aggr: from \[4, 7\] to \[4, 2\]; it takes threes of numbers"):
         BnAggr(sbuf(4, 2, dtype="float32"), sbuf(4, 7, dtype="float32")).check(load_device("trn1"))
+
+
+@pytest.mark.parametrize(("op", "reduce"), [("add", np.sum), ("max", np.max), ("min", np.min), ("multiply", np.prod)])
+@pytest.mark.parametrize("shape", [(7, 3, 40), (7, 3, 5)])
+def test_tensor_reduce_with_the_other_sign(op: str, reduce: np.ufunc, shape: tuple[int, ...]) -> None:
+    x = normal(*shape)
+    made = TensorReduce(sbuf(7, 3, dtype="float32"), sbuf(*shape), f"negated_{op}", 1)
+    np.testing.assert_allclose(made.compute(x), -reduce(x.astype(np.float64), axis=-1), TOLERANCE, TOLERANCE)
+    device = load_device("inf2")
+    assert made.cost(device) == replace(made, op=op).cost(device)

@@ -8,6 +8,7 @@ from tvm_neuron.codegen.kernels.bounce import bounce_through_dram
 from tvm_neuron.codegen.kernels.fill_first import fill_first
 from tvm_neuron.codegen.kernels.fold_rows import fold_rows
 from tvm_neuron.codegen.kernels.fuse import fuse
+from tvm_neuron.codegen.kernels.guard_rows import guard_rows
 from tvm_neuron.codegen.kernels.in_rows import kernels_of
 from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operands
 from tvm_neuron.codegen.kernels.pack import pack_depth
@@ -356,6 +357,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("fuse", "results leave PSUM once", _kernels(fuse), True),
     Step("row_statistics", "while sums are alone", _kernels(row_statistics, "partition_of", "precisions", "device")),
     Step("simplified", "arithmetic, of all that was joined", _simplified, True),
+    Step("guard_rows", "what is read now is final, and NaN looks alike", _kernels(guard_rows, "partition_of")),
     Step("move_tables", "what does not fit beside a kernel", _kernels(move_tables, "partition_of"), True),
     Step("choose_operands", "in the precision asked for", _kernels(choose_operands, "precisions", "device"), True),
     Step("fold_rows", "before weights are packed otherwise", _kernels(fold_rows, "partition_of", "device")),

@@ -56,6 +56,7 @@ BITWISE_NAMES = tuple(BITWISE)
 # Operations that can accumulate along free axes, with NumPy's reduction of each.
 REDUCE: dict[str, Callable[..., Array]] = {"add": np.sum, "max": np.max, "min": np.min, "multiply": np.prod}
 REDUCE_NAMES = tuple(REDUCE)
+NEGATED = {f"negated_{name}": name for name in REDUCE_NAMES}
 _SMALL_WINDOW = 32  # elements up to which the largest is found place by place, in all windows at once
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.cost import Cost
-from tvm_neuron.isa.functions import ALU, ALU_NAMES, REDUCE_NAMES, reduced, with_scalars
+from tvm_neuron.isa.functions import ALU, ALU_NAMES, NEGATED, REDUCE_NAMES, reduced, with_scalars
 from tvm_neuron.isa.instruction import Array, Instruction
 from tvm_neuron.isa.limits import (
     copy_rate,
@@ -143,11 +143,11 @@ class Reciprocal(Instruction, opcode=0x3B, engine="pool", mnemonic="reciprocal")
 
 
 class TensorReduce(Instruction, opcode=0x33, engine="pool", mnemonic="tensor_reduce"):
-    """result[P, *A] = reduce(op, source[P, *A, *B]) over the last `axes` free dimensions B."""
+    """result[P, *A] = reduce(op, source[P, *A, *B]) over the last `axes` free dimensions B; negated_op: times -1."""
 
     result: Tile = writes()
     source: Tile = reads()
-    op: str = choice(REDUCE_NAMES)
+    op: str = choice((*REDUCE_NAMES, *NEGATED))
     axes: int = uint(1, MAX_FREE_DIMS)
 
     def check(self, device: Device) -> None:
@@ -160,12 +160,13 @@ class TensorReduce(Instruction, opcode=0x33, engine="pool", mnemonic="tensor_red
 
     def compute(self, *sources: Array) -> Array:
         (source,) = sources
-        result = reduced(self.op, source, self.axes)
+        op = NEGATED.get(self.op)
+        result = reduced(self.op, source, self.axes) if op is None else -reduced(op, source, self.axes)
         return result[..., None] if len(self.source.dims) == self.axes else result
 
     def cost(self, device: Device) -> Cost:
         elems = self.source.free_elems
-        halved = self.source.dtype == "bfloat16" and self.op in ("add", "max")
+        halved = self.source.dtype == "bfloat16" and NEGATED.get(self.op, self.op) in ("add", "max")
         busy = (-(-elems // 2) if halved else elems) * (2 if is_strided(device, self.source) else 1)
         return vector_cost(device, busy)
 

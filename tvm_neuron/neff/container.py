@@ -24,7 +24,7 @@ from tvm_neuron.isa.codec import Reader, Writer
 from tvm_neuron.neff.deflate import deflated, inflated, inflated_bytes
 
 MAGIC = b"\x89NEFF\r\n\x1a"
-MAJOR, MINOR = 1, 10
+MAJOR, MINOR = 1, 11
 NEEDED = 1  # flag of a section that a reader must know: without it the others mean something else
 COMPRESSED = 2  # flag of a section that is stored deflated
 ALIGNMENT = 64

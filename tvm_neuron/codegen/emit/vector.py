@@ -23,7 +23,7 @@ from tvm_neuron.hw import Device
 from tvm_neuron.isa import Memset, TensorReduce, Tile
 from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.isa.tile import MAX_FREE_DIMS
-from tvm_neuron.schedule.expr import Axis, Num, axes_of
+from tvm_neuron.schedule.expr import Apply, Axis, Num, axes_of
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction, Scan, Statistics, is_read_backward
 from tvm_neuron.schedule.partitions import turns
@@ -31,6 +31,8 @@ from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, contiguous, 
 
 _MOST_PARTS = 256  # of a reduction
 _PART_ELEMS = 256  # of it: little is left to do when the last tile is written
+_AT_ONCE = {ROOT: "", Apply("multiply", (ROOT, Num(-1.0))): "negated_"}
+"""What POOL's reductions do besides: nothing, or a change of sign; and what their names begin with then."""
 MAX_TILE_ELEMS = 512  # as many as a PSUM bank holds, so that all temporaries have one size
 
 
@@ -51,7 +53,7 @@ def reduced_bytes(kernels: Iterable[Kernel]) -> int:
 def _keeps_reduced(kernel: Kernel) -> bool:
     """Whether it reduces to something else than its output: to values for its arithmetic, or to parts of one value."""
     root = kernel.root
-    is_in_parts = isinstance(root, Statistics | Scan) or kernel.expr is not ROOT or not kernel.free
+    is_in_parts = isinstance(root, Statistics | Scan) or kernel.expr not in _AT_ONCE or not kernel.free
     return isinstance(root, Reduction) and is_in_parts
 
 
@@ -263,13 +265,14 @@ def _emit_reduction(
     if kernel in emitter.kept:
         end.finish(shape_of, shape_of(end.out), loops)
         return
+    sign = _AT_ONCE.get(kernel.expr)
+    op = f"{sign or ''}{root.combine}"
     if not _keeps_reduced(kernel):
-        result = shape_of(end.out)
-        emitter.builder.emit(TensorReduce(result=result, source=source, op=root.combine, axes=axes))
+        emitter.builder.emit(TensorReduce(result=shape_of(end.out), source=source, op=op, axes=axes))
         return
     parts = [] if kernel.free else _parts(source, axes)
     slot = Scratch(emitter.builder.reduced, aligned(4 * prod(counts)) + aligned(4 * len(parts)), loops)
-    if kernel.expr is ROOT:
+    if sign is not None:
         result = shape_of(end.out)
     else:
         result = slot.tile(spans[kernel.channel].size, shape_of.dims(contiguous(counts)))
@@ -279,8 +282,8 @@ def _emit_reduction(
             place = replace(source, offset=source.offset.plus(4 * number), dims=((1, 1),))
             emitter.builder.emit(TensorReduce(result=place, source=part, op=root.combine, axes=axes))
         axes = 1
-    emitter.builder.emit(TensorReduce(result=result, source=source, op=root.combine, axes=axes))
-    if kernel.expr is not ROOT:
+    emitter.builder.emit(TensorReduce(result=result, source=source, op=op, axes=axes))
+    if sign is None:
         end.finish(shape_of, result, loops)
 
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose, prod
 
-from tvm_neuron.schedule.expr import Apply, Axis, Expr, Load, Num
+from tvm_neuron.codegen.kernels.same_rows import plain, read_maps, renamed, renaming
+from tvm_neuron.schedule.expr import Apply, Expr, Load, Num
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Kernel, Reduction
 from tvm_neuron.schedule.linear import Linear
@@ -54,11 +55,11 @@ def norm_of(
     if mean is None or not _is_mean(mean, x, -1.0 if op == "add" else 1.0) or spread.out.kind != "temp":
         return None
     norm, here = Norm(mean, squares, spread), linear_indices(middle.indices)
-    by_mean, by_spread = _renaming(_read(mean), own), _renaming(_read(spread), own)
+    by_mean, by_spread = renaming(read_maps(mean), own), renaming(read_maps(spread), own)
     if here is None or by_mean is None or by_spread is None or linear_indices(x.indices) != own:
         return None
-    rows = _renamed(mean.out_maps, by_mean), _renamed(spread.out_maps, by_spread)
-    return norm if rows[0] == rows[1] == _plain(here) else None
+    rows = renamed(mean.out_maps, by_mean), renamed(spread.out_maps, by_spread)
+    return norm if rows[0] == rows[1] == plain(here) else None
 
 
 def _sole(writers: Mapping[Tensor, Sequence[Kernel]], tensor: Tensor) -> Kernel | None:
@@ -98,41 +99,6 @@ def _factor(expr: Expr) -> float:
     return 0.0
 
 
-def _read(kernel: Kernel) -> Sequence[Linear]:
-    """The maps of what a reduction reads."""
-    assert isinstance(kernel.root, Reduction)
-    return linear_indices(kernel.root.load.indices) or ()
-
-
 def _is_read_as(load: Load, maps: Sequence[Linear], written: Sequence[Linear]) -> bool:
     """Whether a kernel that writes at `maps` loads each element where another one wrote that of the same place."""
-    return linear_indices(load.indices) == maps and _renaming(maps, written) is not None
-
-
-def _renaming(maps: Sequence[Linear], others: Sequence[Linear]) -> dict[Axis, Axis] | None:
-    """By axis of some maps the one of others that goes over the same elements in the same way; None if any does not."""
-    found: dict[Axis, Axis] = {}
-    if len(maps) != len(others):
-        return None
-    for here, there in zip(map(_plain_terms, maps), map(_plain_terms, others), strict=True):
-        if [here[0], *(step for step, _ in here[1])] != [there[0], *(step for step, _ in there[1])]:
-            return None
-        for (_, axis), (_, other) in zip(here[1], there[1], strict=True):
-            if axis.extent != other.extent or found.setdefault(axis, other) is not other:
-                return None
-    return found if len(set(found.values())) == len(found) else None
-
-
-def _plain_terms(part: Linear) -> tuple[int, list[tuple[int, Axis]]]:
-    terms = [(step, axis) for axis, step in part.terms.items() if axis.extent > 1]
-    return part.const, sorted(terms, key=lambda term: (term[0], term[1].extent))
-
-
-def _plain(maps: Sequence[Linear]) -> list[tuple[int, dict[Axis, int]]]:
-    return [(part.const, {axis: step for step, axis in _plain_terms(part)[1]}) for part in maps]
-
-
-def _renamed(maps: Sequence[Linear], by: Mapping[Axis, Axis]) -> list[tuple[int, dict[Axis, int]]] | None:
-    if any(axis not in by for part in maps for _, axis in _plain_terms(part)[1]):
-        return None
-    return [(const, {by[axis]: step for axis, step in terms.items()}) for const, terms in _plain(maps)]
+    return linear_indices(load.indices) == maps and renaming(maps, written) is not None

@@ -8,7 +8,6 @@ from tvm_neuron.isa import (
     BnAggr,
     BnStats,
     TensorReduce,
-    TensorScalar,
 )
 from tvm_neuron.isa.tile import MAX_FREE_DIMS
 from tvm_neuron.nki.calls.operands import on_chip
@@ -45,12 +44,7 @@ def tensor_reduce(op: Any, data: Any, axis: Any, negate: bool = False, keepdims:
         source = data.narrow(bounds).permuted([*kept, *sorted(axes)])
         cut = {place - len(kept): bounds[at - data.ndim] for place, at in enumerate(kept) if at - data.ndim in bounds}
         result = target.fitted(tuple(data.shape[at] for at in kept)).narrow(cut)
-        _reduce(current(), result, source, name, len(axes))
-        if negate:
-            current().emit(
-                TensorScalar, {"result": result, "source": result},
-                scalar0=-1.0, scalar1=0.0, op0="multiply", op1="bypass", reverse=0,
-            )  # fmt: skip
+        _reduce(current(), result, source, f"negated_{name}" if negate else name, len(axes))
 
     return Result(shape, data.tensor.dtype, "sbuf", write)
 
