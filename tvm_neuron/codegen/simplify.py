@@ -80,11 +80,14 @@ class _Work:
     precisions: Precisions
     ring: int  # bytes of each partition for weights on their way
     is_quick: bool = False  # no layouts are compared
-    layouts: list[Mapping[Tensor, int]] = field(default_factory=lambda: [{}])  # ways in which tensors may lie
+    ways: list["_Work"] = field(default_factory=list)  # copies of it with a layout each, as far as they are priced
     dims: Mapping[Tensor, int] = field(default_factory=dict)  # of tensors for which it was chosen beforehand
     partition_of: dict[Tensor, int] = field(default_factory=dict)
     kernels: list[Kernel] = field(default_factory=list)
     without_scans: Graph | None = None  # another way, where some were made
+    before: Graph | None = None  # what it was before layouts
+    price_ps: int = 0  # of its kernels, of a way
+    has_turned: bool = False  # inputs are transposed, where the DMA could do that
     turns_inputs: bool = False  # inputs come transposed by DMA
     spreads_sums: bool = False  # the PE array adds up rows where they lie along the partitions
 
@@ -111,7 +114,7 @@ def make_kernels(
     """
     work = _begun(graph, rules, device, precisions, tuning, is_quick)
     last = _ways(work)[-1]
-    _run(last, STEPS[_LAYOUTS:])
+    _run(last, STEPS[_PRICED:])
     return last.kernels, last.partition_of
 
 
@@ -137,25 +140,21 @@ def kernels_by_layout(
         others += [joined] if _is_joined(joined) else []
         others += [spread] if can_spread(work.graph, device) else []
     ways = _ways(work)
+    usual = ways[0]
     for other in others:
-        best = min(_ways(other), key=lambda way: _price(way, way.dims))
-        ways += [best] if _price(best, best.dims) < _CLEARLY * _price(work, {}) else []
+        best = min(_ways(other), key=lambda way: way.price_ps)
+        ways += [best] if best.price_ps < _CLEARLY * usual.price_ps else []
     if plain and not is_quick:
         ways += _ways(plain)
-    turned = [replace(way, graph=_copied(way.graph), turns_inputs=True) for way in ways if _can_turn(way, is_quick)]
+    turned = [_laid_out(way, way.dims, turns_inputs=True) for way in ways if _can_turn(way)]
     for way in (*ways, *turned):
-        _run(way, STEPS[_LAYOUTS:])
+        _run(way, STEPS[_PRICED:])
     ways += [way for way in turned if any(kernel.is_turned for kernel in way.kernels)]
     return [(way.kernels, way.partition_of) for way in ways]
 
 
-def _can_turn(way: _Work, is_quick: bool) -> bool:
-    """Whether inputs are transposed, where the DMA could do that."""
-    if is_quick or not way.device.dma_transpose_percent:
-        return False
-    trial = replace(way, graph=_copied(way.graph))
-    _run(trial, STEPS[_LAYOUTS : _place_of("turn_inputs")])
-    return any(map(is_of_input, trial.kernels))
+def _can_turn(way: _Work) -> bool:
+    return way.has_turned and not way.is_quick and bool(way.device.dma_transpose_percent)
 
 
 def _begun(
@@ -179,9 +178,22 @@ def _is_joined(work: _Work) -> bool:
 
 
 def _ways(work: _Work) -> list[_Work]:
-    """Copies of it for each layout."""
+    """Copies of it for each layout, until they are priced; the first one block by block."""
+    work.ways = []
     _run(work, STEPS[_JOINED + 1 : _LAYOUTS])
-    return [replace(work, graph=_copied(work.graph), dims=dims) for dims in work.layouts]
+    return work.ways or [_laid_out(work, {})]
+
+
+def _laid_out(w: _Work, dims: Mapping[Tensor, int], turns_inputs: bool = False) -> _Work:
+    """A copy where the graph's tensors lie so, with the kernels and their price, with their arithmetic joined."""
+    before = w.before or w.graph
+    way = replace(w, graph=_copied(before), before=before, dims=dims, turns_inputs=turns_inputs, ways=[])
+    turn = _place_of("turn_inputs")
+    _run(way, STEPS[_LAYOUTS:turn])
+    way.has_turned = any(map(is_of_input, way.kernels))
+    _run(way, STEPS[turn:_PRICED])
+    way.price_ps = sum(kernel_ps(kernel, way.partition_of, way.device) for kernel in way.kernels)
+    return way
 
 
 def _run(work: _Work, steps: Iterable[Step[_Work]]) -> None:
@@ -215,7 +227,7 @@ def _price_laid_out(w: _Work) -> int:
     """Picoseconds of the kernels as blocks lie one after the other, and of bringing in their weights."""
     trial = replace(w, graph=_copied(w.graph))
     _run(trial, STEPS[_JOINED + 1 : _place_of("choose_dims")])
-    _run(trial, STEPS[_LAYOUTS : _place_of("move_tables")])
+    _run(trial, STEPS[_LAYOUTS:_PRICED])
     return sum(kernel_ps(k, trial.partition_of, w.device) + load_ps(k, w.device) for k in trial.kernels)
 
 
@@ -252,15 +264,8 @@ def _spread_sums(w: _Work) -> None:
 def _choose_dims(w: _Work) -> None:
     if w.is_quick:
         return
-    usual, *others = layouts(w.graph, w.rules, w.device)
-    w.layouts = [usual, *(dims for dims in others if _price(w, dims) < _CLEARLY * _price(w, usual))]
-
-
-def _price(w: _Work, dims: Mapping[Tensor, int]) -> int:
-    """Picoseconds of the kernels with their arithmetic joined, where the graph's tensors lie so."""
-    trial = replace(w, graph=_copied(w.graph), dims=dims)
-    _run(trial, STEPS[_LAYOUTS : _place_of("move_tables")])
-    return sum(kernel_ps(kernel, trial.partition_of, w.device) for kernel in trial.kernels)
+    usual, *others = (_laid_out(w, dims) for dims in layouts(w.graph, w.rules, w.device))
+    w.ways = [usual, *(way for way in others if way.price_ps < _CLEARLY * usual.price_ps)]
 
 
 def _copied(graph: Graph) -> Graph:
@@ -381,3 +386,4 @@ def _place_of(name: str) -> int:
 
 _JOINED = _place_of("join_dims")
 _LAYOUTS = _place_of("lay_out")  # from here on, there may be several ways
+_PRICED = _place_of("move_tables")  # what follows suits the memory: ways are compared before

@@ -5,10 +5,11 @@ tokens, size] it may so put four heads on 128 partitions, or read an input eleme
 or it and those that lie as it does, takes another dimension where the blocks around it then take less time.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from math import inf
 
 from tvm_neuron.codegen.kernels.simplified import simplified
+from tvm_neuron.codegen.passes.alike import form_of
 from tvm_neuron.codegen.passes.layout import lay_out_block
 from tvm_neuron.codegen.passes.merge import merged
 from tvm_neuron.codegen.passes.move_cost import end_ps, kernel_ps, staged_ps
@@ -56,8 +57,14 @@ class _Search:
         for block in graph.blocks:
             for tensor in dict.fromkeys([block.output, *block.sources()]):
                 self.around.setdefault(tensor, []).append(block)
-        self.prices: dict[object, tuple[dict[Copy, float], float]] = {}
+        self.prices: dict[Hashable, tuple[list[tuple[Tensor | int, int, float]], float]] = {}
         self.places = {block: _places(block) for block in graph.blocks}
+        joined = {tensor: self._is_joined(tensor) for tensor in graph.tensors()}
+        self.forms: dict[Block, tuple[Hashable, list[Tensor]]] = {}
+        for block in graph.blocks:
+            form, tensors = form_of(block)
+            is_last = block is graph.writers(block.output)[-1]
+            self.forms[block] = (form, is_last, *(joined[tensor] for tensor in tensors)), tensors
 
     def improve(self) -> bool:
         """Changes what can be changed for the better; whether there was anything."""
@@ -130,10 +137,15 @@ class _Search:
         return total + sum(copies.values())
 
     def _priced(self, block: Block, dims: Dims) -> tuple[dict[Copy, float], float]:
-        key = block, *(dims[tensor] for tensor, _ in self.places[block])
+        """The price of a block, which those share that are alike and lie alike: of its copies, and of all else."""
+        form, tensors = self.forms[block]
+        key = form, *(dims[tensor] for tensor in tensors)
         if key not in self.prices:
-            self.prices[key] = self._compute(block, dims)
-        return self.prices[key]
+            shared, own = self._compute(block, dims)
+            place = {tensor: number for number, tensor in enumerate(tensors)}
+            self.prices[key] = [(place.get(tensor, tensor), d, ps) for (tensor, d), ps in shared.items()], own
+        copies, own = self.prices[key]
+        return {(tensors[at] if isinstance(at, int) else at, d): ps for at, d, ps in copies}, own
 
     def _compute(self, block: Block, dims: Dims) -> tuple[dict[Copy, float], float]:
         here = {tensor: dims[tensor] for tensor, _ in self.places[block]}
