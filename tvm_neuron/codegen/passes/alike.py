@@ -35,7 +35,8 @@ class _Form:
     def expr(self, expr: Expr) -> Hashable:
         match expr:
             case Index(axis):
-                return ("axis", self.axes[axis])
+                # Not all are among the block's own: of a single element, some are left out there.
+                return ("axis", self.axes.setdefault(axis, len(self.axes)), axis.extent, axis.is_reduction)
             case Load(tensor, indices):
                 return ("load", self.tensor(tensor), *map(self.expr, indices))
             case Apply(op, args):

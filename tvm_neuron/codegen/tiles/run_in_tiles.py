@@ -3,6 +3,7 @@
 What they make for one another then stays in SBUF, instead of going to DRAM and back between every two of them.
 """
 
+from collections import ChainMap
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -162,7 +163,7 @@ class _Tiling:
         last = min(len(self.kernels), step + MOST_KERNELS)
         tried = set()
         for near in (len(self.kernels), NEAR):
-            idle = {s: now.idle(s, near) for s in range(at, last + 1)}
+            idle = now.idle(at, last, near)
             least = {s: now.crossing[s] - sum(now.sizes[t] for t in tensors) for s, tensors in idle.items()}
             for share in SHARES:
                 most = share * self.capacity
@@ -197,7 +198,7 @@ class _Tiling:
         batch = Batch(self.kernels[first:stop], end - first, outside, in_dram, self.partition_of, self.dtypes)
         capacity = self.capacity + self.weights_capacity - ring
         found = in_turns(batch, capacity, ring, self.device)
-        return next((turns for turns in found if self._peak(first, stop, turns, in_dram) <= capacity), None)
+        return next((turns for turns in found if self._peak(first, stop, turns, now, in_dram) <= capacity), None)
 
     def _single_images(self, first: int, end: int, now: Usage, in_dram: set[Tensor]) -> Unrolled | None:
         """One image after the other though they don't fit yet: each is then cut further. They load weights again."""
@@ -206,7 +207,7 @@ class _Tiling:
             return None
         found = unroll(group, group.fewest_rows, frozenset(in_dram & group.results), Ahead.NONE)
         most = max(now.alive[first:end]) / 2
-        return found if found is not None and self._peak(first, end, found, in_dram) < most else None
+        return found if found is not None and self._peak(first, end, found, now, in_dram) < most else None
 
     def _weights_bytes(self, first: int, end: int) -> int:
         return stationary_bytes(self.kernels[first:end], self.partition_of)
@@ -225,15 +226,16 @@ class _Tiling:
             return None
         most = min(group.fewest_rows, MOST_TILES)
         counts = [*(tiles for tiles in TILES if tiles < most), most]
-        fits = partial(self._if_fits, group, first=first, end=end, in_dram=in_dram)
+        fits = partial(self._if_fits, group, first=first, end=end, now=now, in_dram=in_dram)
         aheads = (ahead for ahead in (_ROWS_AHEAD if dim else _IMAGES_AHEAD) if fits(most, ahead, of=SAMPLE))
         # An image that comes early is worth more tiles, since its work is long; rows run in as few tiles as fit.
         tries = product(counts, list(aheads)) if dim else ((tiles, ahead) for ahead in aheads for tiles in counts)
         return next((found for tiles, ahead in tries if (found := fits(tiles, ahead)) is not None), None)
 
     def _if_fits(
-        self, group: Group, tiles: int, ahead: Ahead, first: int, end: int, in_dram: set[Tensor], of: int | None = None
-    ) -> Unrolled | None:
+        self, group: Group, tiles: int, ahead: Ahead, first: int, end: int, now: Usage, in_dram: set[Tensor],
+        of: int | None = None,
+    ) -> Unrolled | None:  # fmt: skip
         """So many tiles, or the first `of` them; None if these don't fit."""
         stored = frozenset(in_dram & group.results)
         weights = self._weights_bytes(first, end)  # they stay for all tiles, beside those of the kernels after these
@@ -242,12 +244,12 @@ class _Tiling:
         # A few tiles take no more than all do, and tell most of what does not fit.
         for most in (of,) if of or tiles <= SAMPLE else (SAMPLE, of):
             found = unroll(group, tiles, stored, ahead, most)
-            if found is None or self._peak(first, end, found, in_dram) > capacity:
+            if found is None or self._peak(first, end, found, now, in_dram) > capacity:
                 return None
         return found
 
-    def _peak(self, first: int, end: int, found: Unrolled, in_dram: set[Tensor]) -> int:
+    def _peak(self, first: int, end: int, found: Unrolled, now: Usage, in_dram: set[Tensor]) -> int:
         """The most bytes that are alive at once with these kernels instead, of which first tiles may have none."""
-        kernels = [*self.kernels[:first], *found.kernels, *self.kernels[end:]]
-        now = usage(kernels, self.partition_of | found.partition_of, self.dtypes | found.dtypes, in_dram)
-        return max(now.alive[first : first + len(found.kernels)], default=0)
+        partition_of = ChainMap(found.partition_of, self.partition_of)
+        dtypes = ChainMap(found.dtypes, self.dtypes)
+        return now.most_with(found.kernels, first, end, partition_of, dtypes, in_dram)

@@ -1,11 +1,10 @@
 """usage: how much of each SBUF partition tensors take at each step, and between one step and the next."""
 
-from bisect import bisect_left
 from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from tvm_neuron.allocation.in_place import in_place
+from tvm_neuron.allocation.in_place import Life, in_place
 from tvm_neuron.allocation.layouts import bytes_on_chip
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.tensor import Tensor
@@ -23,16 +22,40 @@ class Usage:
     sizes: dict[Tensor, int]  # bytes of each partition, of those that are not in DRAM
     touched: dict[Tensor, list[int]]  # the steps of kernels that read or write it
 
-    def idle(self, step: int, near: int) -> list[Tensor]:
-        """Tensors alive before and after `step`, and untouched in the `near` steps from it on; largest first."""
-        found = []
-        for tensor, size in self.sizes.items():
-            first, last = self.life[tensor]
-            if first < step <= last:
-                steps = self.touched[tensor]
-                if steps[bisect_left(steps, step)] >= step + near:
-                    found.append((size, tensor))
-        return [tensor for _, tensor in sorted(found, key=lambda pair: -pair[0])]
+    def idle(self, first: int, last: int, near: int) -> dict[int, list[Tensor]]:
+        """By step, from `first` to `last`: tensors alive before and after it, and untouched in the `near` steps from it
+        on; largest first.
+        """
+        found: dict[int, list[Tensor]] = {step: [] for step in range(first, last + 1)}
+        for tensor, size in sorted(self.sizes.items(), key=lambda pair: -pair[1]):
+            begin, end = self.life[tensor]
+            if begin >= last or end < first + near or not size:
+                continue
+            for before, after in pairwise(self.touched[tensor]):
+                for step in range(max(first, before + 1), min(last, after - near) + 1):
+                    found[step].append(tensor)
+        return found
+
+    def most_with(
+        self, kernels: Sequence[Kernel], first: int, end: int, partition_of: Mapping[Tensor, int],
+        dtypes: Mapping[Tensor, str], in_dram: Container[Tensor],
+    ) -> int:  # fmt: skip
+        """The most bytes alive while these kernels run in the place of those from step `first` to `end`.
+
+        That of `in_dram` takes none. What other kernels touch before or after is alive from the first, or to the last.
+        """
+        touched, life = steps_of(kernels), {}
+        for tensor, steps in touched.items():
+            begin, last = self.life.get(tensor, (first, first))
+            life[tensor] = (-1 if begin < first else steps[0], len(kernels) if last >= end else steps[-1])
+        sizes = {t: bytes_on_chip(dtypes[t], partition_of[t], t.shape) for t in touched if t not in in_dram}
+        crossing = sum(
+            size
+            for tensor, size in self.sizes.items()
+            if self.life[tensor][0] < first and self.life[tensor][1] >= end
+            if tensor not in touched and tensor not in in_dram
+        )
+        return max(_alive(kernels, life, sizes, partition_of, dtypes, in_dram)[0], default=0) + crossing
 
 
 def steps_of(kernels: Sequence[Kernel]) -> dict[Tensor, list[int]]:
@@ -52,23 +75,31 @@ def usage(
     touched = steps_of(kernels)
     life = {tensor: (steps[0], steps[-1]) for tensor, steps in touched.items()}
     sizes = {t: bytes_on_chip(dtypes[t], partition_of[t], t.shape) for t in touched if t not in in_dram}
-    begins, ends = [0] * (len(kernels) + 1), [0] * (len(kernels) + 1)
-    shared = [0] * len(kernels)
-    for tensor, size in sizes.items():
-        first, last = life[tensor]
-        begins[first] += size
-        ends[last] += size
-    for tensor in in_place(kernels, life, partition_of, dtypes, in_dram):
-        shared[life[tensor][0]] = sizes[tensor]
-    begun, ended = list(accumulate(begins)), list(accumulate(ends))
-    alive = [begun[s] - (ended[s - 1] if s else 0) - shared[s] for s in range(len(kernels))]
-    crossing = [0, *(begun[s - 1] - ended[s - 1] for s in range(1, len(kernels) + 1))]
+    alive, crossing = _alive(kernels, life, sizes, partition_of, dtypes, in_dram)
     for tensor in touched.keys() & apart:
         size = bytes_on_chip(dtypes[tensor], partition_of[tensor], tensor.shape)
         for before, after in pairwise(touched[tensor]):
             if after - before < NEAR:
                 crossing[before + 1 : after + 1] = [bytes_ + size for bytes_ in crossing[before + 1 : after + 1]]
     return Usage(alive, crossing, life, sizes, touched)
+
+
+def _alive(
+    kernels: Sequence[Kernel], life: Life, sizes: Mapping[Tensor, int], partition_of: Mapping[Tensor, int],
+    dtypes: Mapping[Tensor, str], in_dram: Container[Tensor],
+) -> tuple[list[int], list[int]]:  # fmt: skip
+    """Bytes while each kernel runs, and before each and after the last."""
+    begins, ends = [0] * (len(kernels) + 1), [0] * (len(kernels) + 1)
+    shared = [0] * len(kernels)
+    for tensor, size in sizes.items():
+        first, last = life[tensor]
+        begins[max(0, first)] += size
+        ends[last] += size
+    for tensor in in_place(kernels, life, partition_of, dtypes, in_dram):
+        shared[life[tensor][0]] = sizes[tensor]
+    begun, ended = list(accumulate(begins)), list(accumulate(ends))
+    alive = [begun[s] - (ended[s - 1] if s else 0) - shared[s] for s in range(len(kernels))]
+    return alive, [0, *(begun[s - 1] - ended[s - 1] for s in range(1, len(kernels) + 1))]
 
 
 def worth_spilling(idle: list[Tensor], now: Usage, end: int, most: float) -> set[Tensor]:
