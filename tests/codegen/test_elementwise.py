@@ -151,6 +151,79 @@ def test_a_cube_may_be_a_product() -> None:
     assert use_functions(kernel).expr == Apply("gelu_tanh", (x,))
 
 
+def fast_gelu(x: Expr) -> Expr:
+    """As BLOOM and Megatron write it, with x in front of the polynomial."""
+    square = call("multiply", call("multiply", x, 0.044715), x)
+    inside = call("multiply", call("multiply", x, 0.79788456), call("add", square, 1.0))
+    return call("multiply", call("multiply", x, 0.5), gate("tanh", inside))
+
+
+def stable_softplus(x: Expr) -> Expr:
+    """As torch writes it, from 20 on as x itself, and inside as ONNX has it."""
+    size = call("multiply", call("abs", x), -1.0)
+    inner = call("add", call("max", x, 0.0), call("log", gate("exp", size)))
+    return call("select", call("is_lt", Num(20), x), x, inner)
+
+
+WRITTEN_OTHERWISE: dict[str, tuple[str, Callable[[Expr], Expr]]] = {
+    "fast GELU": ("gelu_tanh", fast_gelu),
+    "GELU with a halved gate": (
+        "gelu_tanh", lambda x: call("multiply", x, call("multiply", gate("tanh", tanh_inside(x)), 0.5)),
+    ),
+    "exact GELU with a halved gate": (
+        "gelu", lambda x: call("multiply", x, call("multiply", gate("erf", call("multiply", x, 0.70710678)), 0.5)),
+    ),
+    "quick GELU": ("gelu_sigmoid", lambda x: call("multiply", x, call("sigmoid", call("multiply", x, 1.702)))),
+    "softplus": ("softplus", stable_softplus),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+@pytest.mark.parametrize("name", WRITTEN_OTHERWISE)
+def test_functions_as_other_models_write_them(name: str, with_bias: bool) -> None:
+    """Behind a dense layer's bias, too, which takes the factors that follow."""
+    function, write = WRITTEN_OTHERWISE[name]
+    channel = Axis("p", 3)
+    bias = Tensor("bias", (3,), "float32", value=np.float32([0.5, -1.0, 0.0]))
+    x: Expr = Load(Tensor("x", (), "float32"), ())
+    x = call("add", x, Load(bias, (Index(channel),))) if with_bias else x
+    found = use_functions(fold_scale(Kernel((), Tensor("y", (3,), "float32"), (), channel, (), write(x)))).expr
+    assert isinstance(found, Apply)
+    assert found.op == function
+    assert as_scaled(found.args[0], channel).is_near(as_scaled(x, channel), 1e-6)
+
+
+def of_relax(name: str) -> Callable[[relax.Expr], relax.Expr]:
+    """The same as operators of a model."""
+    one, half, cubic, root = (relax.const(np.float32(v)) for v in (1, 0.5, 0.044715, np.sqrt(2 / np.pi)))
+    return {
+        "fast GELU": lambda x: x * half * (one + relax.op.tanh(x * root * (one + cubic * x * x))),
+        "GELU with a halved gate": lambda x: (
+            x * (half * (relax.op.tanh(root * (x + cubic * relax.op.power(x, relax.const(np.float32(3))))) + one))
+        ),
+        "quick GELU": lambda x: x * relax.op.sigmoid(x * relax.const(np.float32(1.702))),
+        "softplus": lambda x: (
+            relax.op.maximum(x, relax.const(np.float32(0))) + relax.op.log(one + relax.op.exp(-relax.op.abs(x)))
+        ),
+    }[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("fast GELU", lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * x * (1 + 0.044715 * x * x)))),
+        ("GELU with a halved gate", lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))),
+        ("quick GELU", lambda x: x / (1 + np.exp(-1.702 * x))),
+        ("softplus", lambda x: np.logaddexp(x, 0)),
+    ],
+)
+def test_functions_as_other_models_write_them_beside_float64(
+    name: str, wanted: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    array = np.concatenate([RNG.standard_normal((8, 100)) * 3, RNG.standard_normal((1, 100)) * 40]).astype(np.float32)
+    np.testing.assert_allclose(on_core(of_relax(name), array), wanted(array.astype(np.float64)), rtol=3e-5, atol=2e-6)
+
+
 @pytest.mark.parametrize("name", ["gelu", "gelu_tanh"])
 @pytest.mark.parametrize("before", [True, False], ids=["half_first", "half_last"])
 def test_gelu_of_a_sum_with_a_bias_is_one_function(before: bool, name: str) -> None:
@@ -196,6 +269,10 @@ def test_what_only_looks_like_a_function_stays() -> None:
         call("multiply", call("multiply", x, gate("erf", call("multiply", x, 0.7))), 0.5),
         call("multiply", call("multiply", x, gate("erf", call("multiply", z, 0.70710678))), 0.5),
         call("multiply", x, call("sigmoid", z)),
+        call("multiply", x, call("sigmoid", call("multiply", x, 1.7))),
+        call("multiply", call("multiply", x, 0.5), call("add", call("tanh", x), 2.0)),
+        call("select", call("is_lt", Num(8), x), x, call("softplus", x)),
+        call("add", call("max", x, 0.0), call("softplus", call("multiply", call("abs", z), -1.0))),
     ):
         kernel = Kernel((), Tensor("y", (), "float32"), (), Axis("p", 1), (), expr)
         assert use_functions(kernel).expr == expr
