@@ -1,10 +1,13 @@
 """The smallest member of each family, by its number of weights."""
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
+
+_FILLS = ("uniform_", "normal_", "erfinv_", "mul_", "add_", "div_", "sub_", "clamp_", "fill_", "zero_", "copy_")
+"""Methods that only change a tensor's values."""
 
 
 def smallest(
@@ -24,8 +27,25 @@ def _weights(make: Callable[[str], "torch.nn.Module"], name: str) -> int:
     import torch
 
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), _values_left_out():
             module = make(name)
     except (RuntimeError, NotImplementedError):  # a constructor looks at values
         module = make(name)
     return sum(parameter.numel() for parameter in module.parameters())
+
+
+def _values_left_out() -> "torch.overrides.TorchFunctionMode":
+    """While it is entered, what fills tensors without memory is not carried out, which takes most of the time."""
+    import torch
+    from torch.overrides import TorchFunctionMode
+
+    class Left(TorchFunctionMode):
+        def __torch_function__(
+            self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+        ) -> Any:
+            filled = [*args[:1], *(kwargs or {}).values()]  # torch.nn.init hands its tensor over by name
+            if getattr(func, "__name__", "") in _FILLS and isinstance(filled[0], torch.Tensor) and filled[0].is_meta:
+                return filled[0]
+            return func(*args, **(kwargs or {}))
+
+    return Left()
