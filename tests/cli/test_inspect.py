@@ -204,7 +204,7 @@ def test_list_operators(cli: Cli) -> None:
 def test_version(cli: Cli) -> None:
     code, out, _ = cli("--version")
     assert code == 0
-    assert re.fullmatch(r"neuron-cc \d+\.\d+\.\d+ \(NEFF 1\.10, TVM 0\.27\..*\)\n", out)
+    assert re.fullmatch(r"neuron-cc \d+\.\d+\.\d+ \(NEFF 1\.11, TVM 0\.27\..*\)\n", out)
 
 
 @pytest.mark.parametrize("words", [(), ("fly",), ("info",), ("list-operators", "--framework", "CAFFE")])

@@ -142,9 +142,9 @@ def test_a_distance_is_one_but_for_rounding() -> None:
 
 
 def test_what_needs_the_sum_more_than_once() -> None:
-    """Softplus by parts: the sum's magnitude goes one way, its positive part another."""
-    assert depths(pair(24, after="Softplus")) == [CHANNELS, 24 + 3]
-    check(pair(24, after="Softplus"), "inf2")
+    """HardSwish by parts: the sum goes one way, its gate another."""
+    assert depths(pair(24, after="HardSwish")) == [CHANNELS, 24 + 3]
+    check(pair(24, after="HardSwish"), "inf2")
 
 
 @pytest.mark.parametrize("reader", ["output", "softmax", "concat", "input"])
