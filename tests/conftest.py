@@ -46,12 +46,11 @@ _COMPILING = (
     "tvmc",
 )
 """Rooms of which nearly each case is a model that is built and run."""
-_QUICK, _SLOW = 2, 3
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of the cases of one test that builds models two are run, of a slow one three, and many not.
+    """Of the cases of one test that builds models the first and the last are run, many not.
 
     Networks by name are all run. What takes several minutes alone begins first, so that other processes have the rest
     to do meanwhile.
@@ -62,12 +61,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         room, is_slow = item.path.relative_to(Path(__file__).parent).parts[0], bool(item.get_closest_marker("slow"))
         if room in _COMPILING and not (room == "models" and is_slow):
             cases.setdefault((item.nodeid.partition("[")[0], is_slow), []).append(item)
-    for (_, is_slow), alike in cases.items():
-        count = _SLOW if is_slow else _QUICK
-        run = {round(at * (len(alike) - 1) / (count - 1)) for at in range(count)}
-        for at, item in enumerate(alike):
-            if at not in run:
-                item.add_marker("many")
+    for alike in cases.values():
+        for item in alike[1:-1]:
+            item.add_marker("many")
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ _NEAR = 1e-5  # relative: models hold such numbers in float32, or rounded to a f
 
 
 def use_functions(kernel: Kernel) -> Kernel:
-    """The kernel with GELU (exact or by tanh), SiLU, softplus, Mish, squares and 1 / sqrt as one function each.
+    """The kernel with GELU (exact, by tanh, by sigmoid), SiLU, softplus, Mish, squares, 1 / sqrt as one function each.
 
     HardSwish takes two instructions.
     """
