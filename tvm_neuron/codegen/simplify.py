@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 
 from tvm_neuron.codegen.kernels.bounce import bounce_through_dram
@@ -86,7 +87,6 @@ class _Work:
     kernels: list[Kernel] = field(default_factory=list)
     without_scans: Graph | None = None  # another way, where some were made
     before: Graph | None = None  # what it was before layouts
-    price_ps: int = 0  # of its kernels, of a way
     has_turned: bool = False  # inputs are transposed, where the DMA could do that
     turns_inputs: bool = False  # inputs come transposed by DMA
     spreads_sums: bool = False  # the PE array adds up rows where they lie along the partitions
@@ -95,6 +95,11 @@ class _Work:
     def context(self) -> Context:
         """What rules are told."""
         return Context(self.device, self.partition_of)
+
+    @cached_property
+    def price_ps(self) -> int:
+        """Picoseconds of the kernels of a way with their arithmetic joined; asked before further steps, if ever."""
+        return sum(kernel_ps(kernel, self.partition_of, self.device) for kernel in self.kernels)
 
 
 def make_kernels(
@@ -185,14 +190,13 @@ def _ways(work: _Work) -> list[_Work]:
 
 
 def _laid_out(w: _Work, dims: Mapping[Tensor, int], turns_inputs: bool = False) -> _Work:
-    """A copy where the graph's tensors lie so, with the kernels and their price, with their arithmetic joined."""
+    """A copy where the graph's tensors lie so, with its kernels as far as they are priced."""
     before = w.before or w.graph
     way = replace(w, graph=_copied(before), before=before, dims=dims, turns_inputs=turns_inputs, ways=[])
     turn = _place_of("turn_inputs")
     _run(way, STEPS[_LAYOUTS:turn])
     way.has_turned = any(map(is_of_input, way.kernels))
     _run(way, STEPS[turn:_PRICED])
-    way.price_ps = sum(kernel_ps(kernel, way.partition_of, way.device) for kernel in way.kernels)
     return way
 
 
