@@ -15,6 +15,7 @@ from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operan
 from tvm_neuron.codegen.kernels.pack import pack_depth
 from tvm_neuron.codegen.kernels.pack_columns import pack_columns
 from tvm_neuron.codegen.kernels.row_statistics import row_statistics
+from tvm_neuron.codegen.kernels.shared_weights import share_weights
 from tvm_neuron.codegen.kernels.simplified import simplified
 from tvm_neuron.codegen.kernels.split_depth import split_depth
 from tvm_neuron.codegen.kernels.split_outputs import split_outputs
@@ -33,6 +34,7 @@ from tvm_neuron.codegen.passes.channels_first import channels_first
 from tvm_neuron.codegen.passes.choose_routes import choose_routes
 from tvm_neuron.codegen.passes.cut_batches import cut_batches
 from tvm_neuron.codegen.passes.enumerate import enumerate_indices
+from tvm_neuron.codegen.passes.flat_heads import flat_heads
 from tvm_neuron.codegen.passes.fold import fold_constants
 from tvm_neuron.codegen.passes.gathers import separate_gathers
 from tvm_neuron.codegen.passes.join_dims import join_dims
@@ -58,6 +60,7 @@ from tvm_neuron.codegen.passes.separate_parts import separate_parts
 from tvm_neuron.codegen.passes.skip_padding import skip_padding
 from tvm_neuron.codegen.passes.spread_rows import spread_rows
 from tvm_neuron.codegen.passes.spread_sums import can_spread, spread_sums
+from tvm_neuron.codegen.passes.vector_products import vector_products
 from tvm_neuron.codegen.passes.windows import split_windows
 from tvm_neuron.codegen.precision import DEFAULT, Precisions
 from tvm_neuron.codegen.steps import Step
@@ -206,6 +209,17 @@ def _run(work: _Work, steps: Iterable[Step[_Work]]) -> None:
             step.run(work)
 
 
+def _if_quicker(change: Callable[[Graph], bool]) -> Callable[[_Work], None]:
+    """What changes the graph, if there is anything to change, and if that takes less time."""
+
+    def run(w: _Work) -> None:
+        trial = replace(w, graph=_copied(w.graph))
+        if not w.is_quick and change(trial.graph) and _price_laid_out(trial) < _price_laid_out(w):
+            w.graph = trial.graph
+
+    return run
+
+
 def _recurrences(w: _Work) -> None:
     """Steps of states by scans, if that takes less time with the moves that either way needs."""
     trial = replace(w, graph=_copied(w.graph))
@@ -347,6 +361,8 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("cut_batches", "of what is left, by weights that no rule takes", _graph(cut_batches, "rules", "device"), True),
     Step("split_windows", "windows are final", _graph(split_windows)),
     Step("split_batches", "before layouts, which follow from what is one product", _graph(split_batches, "device")),
+    Step("flat_heads", "moves of heads are final", _if_quicker(flat_heads)),
+    Step("vector_products", "products are final but for their parts", _if_quicker(vector_products)),
     Step("recurrences", "steps are plain now, and wait for each other", _recurrences),
     Step("scan", "windows and batches are final, so that what is a cumulative sum looks like one", _scan),
     Step("join_dims", "another way of what follows: dimensions are final but for their number", _graph(join_dims)),
@@ -362,6 +378,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("join_moves", "of the moves that layouts made", _join_moves),
     Step("choose_routes", "of the moves that are left", _graph(choose_routes, "partition_of", "rules", "context")),
     Step("apply_rules", "blocks become kernels", _apply_rules, True),
+    Step("share_weights", "while they are the model's own arrays", _kernels(share_weights)),
     Step("turn_inputs", "before arithmetic is joined to transpositions", _turn_inputs),
     Step("fuse", "results leave PSUM once", _kernels(fuse), True),
     Step("row_statistics", "while sums are alone", _kernels(row_statistics, "partition_of", "precisions", "device")),

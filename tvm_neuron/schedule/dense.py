@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tvm_neuron.schedule.evaluate import evaluate
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, axes_of
 from tvm_neuron.schedule.few_filled import few_filled
-from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.linear import Linear, counts
 
 Array = NDArray[Any]
 PARTITION_STEP = 32  # every access starts at a multiple of it
@@ -47,7 +47,7 @@ def dense_weights(
     step_shape = tuple(axis.extent for axis in steps)
     low, high = max(depth.span[0], 0), min(depth.span[1], data_extent - 1)
     extent = high - low + 1
-    is_plain = _counts_all(depth, extent) and _counts_all(rows, span) and low == depth.const
+    is_plain = counts(depth.terms) == extent and counts(rows.terms) == span and low == depth.const
     if is_plain and not set(row_axes) & set(depth.terms):
         return _from_start(Dense(grid.reshape(extent, *step_shape, span), low, False))
     scattered = _scatter(grid, grid_axes, depth + Linear(-low), rows, steps, (extent, span))
@@ -80,16 +80,6 @@ def _scatter(
 
 def _by_radix(part: Linear) -> list[Axis]:
     return sorted(part.terms, key=lambda axis: -part.terms[axis])
-
-
-def _counts_all(part: Linear, extent: int) -> bool:
-    """Whether the index runs once through `extent` values, its axes counting in mixed radix."""
-    size = 1
-    for axis in reversed(_by_radix(part)):
-        if part.terms[axis] != size:
-            return False
-        size *= axis.extent
-    return size == extent
 
 
 def without_zeros(

@@ -43,6 +43,16 @@ class Linear:
         return total
 
 
+def counts(terms: Mapping[Axis, int]) -> int:
+    """How far the axes count in mixed radix; 0 if they don't."""
+    size = 1
+    for axis, step in sorted(terms.items(), key=lambda term: term[1]):
+        if step != size:
+            return 0
+        size *= axis.extent
+    return size
+
+
 class NotLinearError(Exception):
     """The index is no sum of axes; it must be enumerated."""
 

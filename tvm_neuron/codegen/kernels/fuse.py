@@ -1,11 +1,12 @@
 """fuse: arithmetic with one reader moves into the kernel that feeds it, so that results leave PSUM once."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, loads, replace_axes, rewrite
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ACCUMULATOR, Kernel, Scan, is_read_backward
-from tvm_neuron.schedule.linear import Linear, linear
+from tvm_neuron.schedule.linear import Linear, counts
 from tvm_neuron.schedule.tensor import Tensor, is_rounded
 from tvm_neuron.schedule.tiling import PARTITIONS
 from tvm_neuron.schedule.uses import readers_of, writers_of
@@ -67,7 +68,7 @@ def _join(first: Kernel, second: Kernel, tensor: Tensor) -> Kernel | None:
     axes = [_axis_map(first, second, load) for load in found]
     if not axes or axes[0] is None or any(other != axes[0] for other in axes):
         return None
-    renamed = replace_axes(second.expr, {axis: Index(to) for axis, to in axes[0].items()})
+    renamed = replace_axes(second.expr, {axis: _index(to) for axis, to in axes[0].items()})
     if len(computed(first.expr) | computed(renamed)) > MOST_VALUES:
         return None  # told before they are one expression, which repeats the first one's terms for every load
 
@@ -88,23 +89,38 @@ def computed(expr: Expr) -> set[Expr]:
     return {expr}.union(*map(computed, expr.args))
 
 
-def _axis_map(first: Kernel, second: Kernel, load: Load) -> dict[Axis, Axis] | None:
-    """Which axis of `first` each axis of `second` is, where every element is read just as it was written."""
+def _axis_map(first: Kernel, second: Kernel, load: Load) -> dict[Axis, Linear] | None:
+    """What each axis of `second` is in those of `first`, where every element is read just as it was written.
+
+    A free axis may be several of `first` that count it: heads, say, that share keys and values group by group. Not for
+    long arithmetic, which takes less time where it is done for all of the axis at once.
+    """
+    is_long = len(computed(second.expr)) > 1
     maps = linear_indices(load.indices)
     if maps is None or len(maps) != len(first.out_maps):
         return None
-    by: dict[Axis, Axis] = {}
+    by: dict[Axis, Linear] = {}
     for read, written in zip(maps, first.out_maps, strict=True):
-        if read.const != written.const or len(read.terms) != len(written.terms) or len(read.terms) > 1:
+        if read.const != written.const or len(read.terms) > 1 or bool(read.terms) != bool(written.terms):
             return None
-        for (axis, step), (to, to_step) in zip(read.terms.items(), written.terms.items(), strict=True):
-            if step != 1 or to_step != 1 or axis.extent != to.extent:
+        for axis, step in read.terms.items():
+            if step != 1 or counts(written.terms) != axis.extent:
                 return None
-            by[axis] = to
+            if len(written.terms) > 1 and (axis is second.channel or first.channel in written.terms or is_long):
+                return None
+            by[axis] = Linear(0, written.terms)
     mine = {axis for axis in (second.channel, *second.free) if axis.extent > 1}
     theirs = {axis for axis in (first.channel, *first.free) if axis.extent > 1}
-    return by if set(by) == mine and set(by.values()) == theirs else None
+    return by if set(by) == mine and {axis for to in by.values() for axis in to.terms} == theirs else None
 
 
-def _renamed(part: Linear, by: dict[Axis, Axis]) -> Linear:
-    return linear(replace_axes(part.expr(), {axis: Index(to) for axis, to in by.items()}))
+def _index(part: Linear) -> Expr:
+    """As plain as can be, for expressions are compared."""
+    return Index(next(iter(part.terms))) if len(part.terms) == 1 else part.expr()
+
+
+def _renamed(part: Linear, by: Mapping[Axis, Linear]) -> Linear:
+    total = Linear(part.const)
+    for axis, step in part.terms.items():
+        total += by.get(axis, Linear(0, {axis: 1})).scaled(step)
+    return total

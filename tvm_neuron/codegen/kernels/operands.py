@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from tvm_neuron.codegen.integers import is_integer
 from tvm_neuron.codegen.kernels.compared import compared_tensors
 from tvm_neuron.codegen.kernels.storage_dtypes import turned_dtypes
@@ -26,8 +28,11 @@ def choose_operands(kernels: list[Kernel], precisions: Precisions, device: Devic
     for kernel in kernels:
         if isinstance(kernel.root, Contraction | Product):
             origin = kernel.origins[0]
+            precision = precisions.of(origin.name)
             is_sum = isinstance(kernel.root, Product) and kernel.root.is_sum
-            dtype = "float32" if is_sum else _operand_dtype(kernel, precisions.of(origin.name))
+            dtype = "float32" if is_sum else _operand_dtype(kernel, precision)
+            if device.fp32_matmul_passes and isinstance(kernel.root, Contraction) and _only_moves(kernel.root):
+                dtype = precision.dtype_of(kernel.root.data.dtype)
             if dtype == "float32" and not device.fp32_matmul_passes:
                 reason = (
                     f"the PE array of {device.name} multiplies {' and '.join(MATMUL_DTYPES)}, and float32 is asked of "
@@ -75,6 +80,17 @@ def with_copies(
         for stale in [key for key in copies if key[0] is kernel.out]:  # made before this part of it was written
             del copies[stale]
     return found
+
+
+_MOST_MOVED = 512  # channels: of more, weights are a model's own, and many to look at
+
+
+def _only_moves(root: Contraction) -> bool:
+    """Whether the PE array only has channels change places and signs: then nothing needs to be rounded."""
+    if root.steps or root.scale or max(root.weights.shape) > _MOST_MOVED:
+        return False
+    sizes = np.abs(root.weights)
+    return bool(((sizes == 0) | (sizes == 1)).all() and sizes.sum(axis=0).max() <= 1)
 
 
 def _operand_dtype(kernel: Kernel, precision: Precision) -> str:

@@ -1,6 +1,8 @@
 """compute_before_moves: arithmetic on single elements of a moved tensor is done where they were moved from."""
 
 from dataclasses import replace
+from itertools import chain
+from math import prod
 
 from tvm_neuron.codegen.passes.moves import can_invert, is_one_to_one, moved_load
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, axes_of, rewrite
@@ -19,15 +21,16 @@ def compute_before_moves(graph: Graph) -> None:
             continue
         (move,), (reader,) = writers, readers
         source = moved_load(move)
-        if source is None or source.tensor.kind != "temp" or not _moves_all(move, source):
+        if source is None or source.tensor.kind == "input" or not _moves_all(move, source):
             continue
         if _is_arithmetic_on(reader, tensor) and not is_rounded([source.tensor], tensor, reader.output):
             _swap(graph, move, source, reader)
 
 
 def _moves_all(move: Block, source: Load) -> bool:
-    """Whether every element of the source is moved, once."""
-    return move.output.elems == source.tensor.elems and can_invert(move) and is_one_to_one(source.indices)
+    """Whether every element of the source is moved, once or to several places."""
+    moved = prod(axis.extent for axis in set(chain.from_iterable(map(axes_of, source.indices))))
+    return moved == source.tensor.elems and can_invert(move) and is_one_to_one(source.indices)
 
 
 def _is_arithmetic_on(block: Block, tensor: Tensor) -> bool:

@@ -1,4 +1,4 @@
-"""choose_routes: a move across partitions goes straight, or by way of another layout, whichever takes less time.
+"""choose_routes: a move across partitions goes straight, by the array, or by way of another layout, as is quickest.
 
 A detector's boxes have their columns on the partitions, and the four numbers of each anchor lie together in the output:
 a descriptor for each position, unless rows lie on the partitions and columns beside each other. So it is with an
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 
+from tvm_neuron.codegen.passes.by_array import ByArray
 from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.choose_dims import distinct_dims
 from tvm_neuron.codegen.passes.copies import replace_tensors
@@ -28,7 +29,7 @@ def choose_routes(graph: Graph, partition_of: dict[Tensor, int], rules: Sequence
     Moves of one tensor share such a copy, which is made once the tensor is written whole: parts of a concatenation may
     be read before others are written.
     """
-    routes = _Routes(partition_of, rules, context)
+    routes = _Routes(graph, partition_of, rules, context)
     to_come = Counter(block.output for block in graph.blocks)
     for block in graph.blocks:
         load = moved_load(block)
@@ -43,7 +44,10 @@ def choose_routes(graph: Graph, partition_of: dict[Tensor, int], rules: Sequence
 
 
 class _Routes:
-    def __init__(self, partition_of: dict[Tensor, int], rules: Sequence[Rule], context: Context) -> None:
+    def __init__(
+        self, graph: Graph, partition_of: dict[Tensor, int], rules: Sequence[Rule], context: Context
+    ) -> None:
+        self.by_array = ByArray(graph, rules, context)
         self.partition_of, self.rules, self.context = partition_of, rules, context
         self.move_ps = pricer(rules, context)
         self.copies: dict[tuple[Tensor, int], Tensor] = {}
@@ -82,8 +86,8 @@ class _Routes:
         graph.replace(writers[0], replace(writers[0], output=copy), move)
 
     def _every(self, block: Block, load: Load) -> Iterator[list[Block]]:
-        """The move as it is, then from each copy, which is made first unless an earlier move has it already."""
-        yield [block]
+        """The move as it is, then from each copy, made first unless an earlier move has it already; or by the array."""
+        yield from self._both_ways([], block, load.tensor)
         tensor = load.tensor
         for dim in distinct_dims(tensor.shape):
             if dim == self.partition_of[tensor]:
@@ -93,9 +97,15 @@ class _Routes:
             last = block.with_expr(Load(copy, load.indices))
             copying = _whole_move(block, tensor, copy)
             if copy in self.made:
-                yield [last]
+                yield from self._both_ways([], last, tensor)
             elif isinstance(apply_rules(copying, self.rules, self.context).root, Transposition):
-                yield [copying, last]
+                yield from self._both_ways([copying], last, tensor)
+
+    def _both_ways(self, copying: list[Block], last: Block, source: Tensor) -> Iterator[list[Block]]:
+        yield [*copying, last]
+        summed = self.by_array.block(last, source)
+        if summed is not None:
+            yield [*copying, summed]
 
 
 def _whole_move(block: Block, source: Tensor, target: Tensor) -> Block:

@@ -7,7 +7,7 @@ from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.product_layout import result_dims
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, replace_axes, rewrite
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
-from tvm_neuron.schedule.linear import Linear, linear
+from tvm_neuron.schedule.linear import Linear, counts, linear
 from tvm_neuron.schedule.roles import gathered, is_constant_contraction, is_diagonal, is_forward, product_factors
 from tvm_neuron.schedule.tensor import Tensor, is_rounded
 
@@ -100,16 +100,7 @@ def is_one_to_one(indices: tuple[Expr, ...]) -> bool:
     if maps is None:
         return False
     seen = [axis for part in maps for axis in part.terms]
-    return len(seen) == len(set(seen)) and all(_is_mixed_radix(part) for part in maps)
-
-
-def _is_mixed_radix(part: Linear) -> bool:
-    size = 1
-    for axis, step in sorted(part.terms.items(), key=lambda term: term[1]):
-        if step != size:
-            return False
-        size *= axis.extent
-    return True
+    return len(seen) == len(set(seen)) and all(counts(part.terms) for part in maps)
 
 
 def inverse(block: Block, indices: tuple[Expr, ...]) -> dict[Axis, Expr]:
@@ -153,7 +144,7 @@ def write_through(
             if axes is None or not _keeps_partition(block, load, partition_of, start_step):
                 continue
             others = dict.fromkeys([*graph.writers(source), *graph.readers(source)])
-            changed = {other: _redirect(other, source, axes, block) for other in others if other is not block}
+            changed = {other: redirected(other, source, axes, block) for other in others if other is not block}
             moves = [writer for writer in graph.writers(source) if moved_load(writer)]
             if sum(move_ps(changed[move]) - move_ps(move) for move in moves) <= move_ps(block):
                 graph.replace(block)
@@ -175,7 +166,7 @@ def write_products_through(graph: Graph) -> None:
         axes = covered_axes(load, readers[0]) if load else None
         if axes is None or len(graph.writers(readers[0].output)) != 1:
             continue
-        changed = _redirect(writers[0], source, axes, readers[0])
+        changed = redirected(writers[0], source, axes, readers[0])
         if result_dims(changed):
             graph.replace(readers[0])
             graph.replace(writers[0], changed)
@@ -195,7 +186,7 @@ def write_moves_through(graph: Graph) -> None:
             continue
         graph.replace(readers[0])
         for writer in writers:
-            graph.replace(writer, _redirect(writer, source, axes, readers[0]))
+            graph.replace(writer, redirected(writer, source, axes, readers[0]))
 
 
 def _writes_rows(block: Block) -> bool:
@@ -238,7 +229,8 @@ def _keeps_partition(block: Block, load: Load, partition_of: dict[Tensor, int], 
     return same_axis and target[there].const % start_step == 0
 
 
-def _redirect(block: Block, old: Tensor, axes: tuple[Axis | None, ...], move: Block) -> Block:
+def redirected(block: Block, old: Tensor, axes: tuple[Axis | None, ...], move: Block) -> Block:
+    """The block writing and reading what all of `old`, whose dimensions are these axes, is moved to."""
     def place(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         by = {axis: index for axis, index in zip(axes, indices, strict=True) if axis is not None}
         return tuple(replace_axes(part, by) for part in move.index)
