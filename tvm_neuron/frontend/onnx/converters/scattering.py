@@ -16,6 +16,7 @@ from tvm_neuron.frontend.onnx.converters.indexing import axis_of, flat_rows, pos
 from tvm_neuron.frontend.positions import Positions
 
 _MOST_ROUNDS = 16
+_MOST_RUNS = 32  # of slices that lie beside each other: of more, a gather finds each
 _REDUCTIONS: dict[bytes, tuple[Callable[[Any, Any], relax.Expr], float]] = {
     b"add": (relax.op.add, 0.0),
     b"mul": (relax.op.multiply, 1.0),
@@ -34,7 +35,7 @@ def _scatter_nd(node: Node) -> relax.Expr | None:
         return relax.op.scatter_nd(*node.inputs[:2], _updates(node), _reduction(node))
     rows, rank = found
     shape = node.shape()
-    return _scattered(node, rows.reshape(-1), int(np.prod(shape[:rank])), list(shape[rank:]))
+    return _in_rows(node, rows.reshape(-1), int(np.prod(shape[:rank])), list(shape[rank:]))
 
 
 def _updates(node: Node) -> relax.Expr:
@@ -54,10 +55,14 @@ def _scatter_elements(node: Node) -> relax.Expr | None:
     positions = positions_of(node, 1, np.array(shape[axis]))
     if positions is None:
         return relax.op.scatter_elements(*node.inputs, axis, _reduction(node))
+    rows = np.moveaxis(positions, axis, 0).reshape(positions.shape[axis], -1)
+    others = [extent for dim, extent in enumerate(positions.shape) if dim != axis]
+    if rows.size and not np.ptp(rows, axis=1).any() and others == [n for d, n in enumerate(shape) if d != axis]:
+        return _scattered(node, node.inputs[0], node.inputs[2], rows[:, 0], axis)  # whole slices, as torch's
     places: list[Positions] = list(np.indices(positions.shape))
     places[axis] = positions
     flat = np.ravel_multi_index(places, shape)
-    return _scattered(node, flat.reshape(-1), int(np.prod(shape)), [])
+    return _in_rows(node, flat.reshape(-1), int(np.prod(shape)), [])
 
 
 def _reduction(node: Node) -> str:
@@ -66,25 +71,47 @@ def _reduction(node: Node) -> str:
     return "update" if name == "none" else str(name)
 
 
-def _scattered(node: Node, rows: Positions, count: int, rest: list[int]) -> relax.Expr | None:
+def _in_rows(node: Node, rows: Positions, count: int, rest: list[int]) -> relax.Expr | None:
     """Data of `count` rows with one update for each of `rows`."""
-    reduction = node.attrs.get("reduction", b"none")
     data = node.emit(relax.op.reshape(node.inputs[0], [count, *rest]))
     updates = node.emit(relax.op.reshape(node.inputs[2], [rows.size, *rest]))
+    found = _scattered(node, data, updates, rows, 0)
+    return None if found is None else relax.op.reshape(node.emit(found), node.shape())
+
+
+def _scattered(
+    node: Node, data: relax.Expr, updates: relax.Expr, rows: Positions, axis: int
+) -> relax.Expr | None:
+    """The data with one slice along an axis of the updates for each of `rows`."""
+    reduction = node.attrs.get("reduction", b"none")
+    shape = [int(extent) for extent in data.ty.shape.values]
+    count = shape[axis]
     if reduction == b"none":
         source = np.arange(count)
         source[rows] = count + np.arange(rows.size)  # the last update counts
-        both = node.emit(relax.op.concat([data, updates], axis=0))
-        return relax.op.reshape(taken(node, both, source, 0), node.shape())
+        runs = np.split(source, np.flatnonzero((np.diff(source) != 1) | (source[1:] == count)) + 1)
+        if len(runs) <= _MOST_RUNS:
+            return relax.op.concat([_run(node, data, updates, run, count, axis) for run in runs], axis=axis)
+        both = node.emit(relax.op.concat([data, updates], axis=axis))
+        return taken(node, both, source, axis)
     rounds = _rounds(rows, count)
     if len(rounds) > _MOST_ROUNDS:
         return None
     combine, neutral = _REDUCTIONS[reduction]
-    unchanged = relax.const(np.full([1, *rest], _of_dtype(neutral, node.dtype())), node.dtype())
-    both = node.emit(relax.op.concat([updates, unchanged], axis=0))
+    shape[axis] = 1
+    unchanged = relax.const(np.full(shape, _of_dtype(neutral, node.dtype())), node.dtype())
+    both = node.emit(relax.op.concat([updates, unchanged], axis=axis))
     for source in rounds:
-        data = node.emit(combine(data, taken(node, both, source, 0)))
-    return relax.op.reshape(data, node.shape())
+        data = node.emit(combine(data, taken(node, both, source, axis)))
+    return data
+
+
+def _run(
+    node: Node, data: relax.Expr, updates: relax.Expr, run: Positions, count: int, axis: int
+) -> relax.Expr:
+    """Slices that follow each other, of the data or, from `count` on, of the updates."""
+    tensor, first = (updates, run[0] - count) if run[0] >= count else (data, run[0])
+    return node.emit(relax.op.strided_slice(tensor, [axis], [int(first)], [int(first) + len(run)]))
 
 
 def _rounds(rows: Positions, count: int) -> list[Positions]:
