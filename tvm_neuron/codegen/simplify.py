@@ -65,6 +65,7 @@ from tvm_neuron.codegen.passes.windows import split_windows
 from tvm_neuron.codegen.precision import DEFAULT, Precisions
 from tvm_neuron.codegen.steps import Step
 from tvm_neuron.codegen.tuning import USUAL, Tuning
+from tvm_neuron.errors import UnschedulableError
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Expr, Index, Load, Num, rewrite
 from tvm_neuron.schedule.graph import Graph
@@ -210,11 +211,17 @@ def _run(work: _Work, steps: Iterable[Step[_Work]]) -> None:
 
 
 def _if_quicker(change: Callable[[Graph], bool]) -> Callable[[_Work], None]:
-    """What changes the graph, if there is anything to change, and if that takes less time."""
+    """What changes the graph, if there is anything to change, if rules take it, and if that takes less time."""
 
     def run(w: _Work) -> None:
         trial = replace(w, graph=_copied(w.graph))
-        if not w.is_quick and change(trial.graph) and _price_laid_out(trial) < _price_laid_out(w):
+        if w.is_quick or not change(trial.graph):
+            return
+        try:
+            is_quicker = _price_laid_out(trial) < _price_laid_out(w)
+        except UnschedulableError:  # of either: the usual way tells it
+            return
+        if is_quicker:
             w.graph = trial.graph
 
     return run

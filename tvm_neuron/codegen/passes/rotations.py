@@ -59,15 +59,11 @@ def rotation(graph: Graph, tensor: Tensor) -> Rotation | None:
     if tensor.kind != "temp" or len(pieces) < 2:
         return None
     read = [_read(graph, piece) for piece in pieces]
-    first = read[0]
-    if first is None:
+    every = [part for part in read if part is not None]
+    if len(every) < len(read):
         return None
-    source = first[0].tensor
-    for dim in range(len(source.shape)):
-        found = _along(tensor, pieces, [part for part in read if part is not None], dim)
-        if found is not None and len(read) == len([part for part in read if part is not None]):
-            return found
-    return None
+    dims = range(len(every[0][0].tensor.shape))
+    return next((found for dim in dims if (found := _along(tensor, pieces, every, dim))), None)
 
 
 def _pieces(graph: Graph, tensor: Tensor) -> list[Block]:
