@@ -12,6 +12,7 @@ from collections.abc import Container, Mapping, Sequence
 
 import numpy as np
 
+from tvm_neuron.codegen.emit.corners import is_made
 from tvm_neuron.codegen.kernels.bring_in import fill
 from tvm_neuron.codegen.kernels.moved_copies import Window, copies_of, inside, on_copies, wide_data
 from tvm_neuron.codegen.overlap.work import load_ps, work_of
@@ -22,14 +23,15 @@ from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
 from tvm_neuron.schedule.tensor import Tensor
 
-LEAST_FILLED = 0.25  # of the weights; of sparser ones the PE array skips whole blocks, or they are made in SBUF
+_LEAST_FILLED = 0.25  # of weights that may be made in SBUF, and would have to come from DRAM if they lay otherwise
 POOL_SHARE = 2  # times POOL's work, the PE array's at least: it also waits for what POOL does between its kernels
 
 
 def pack_columns(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> list[Kernel]:
     """The kernels with such contractions packed, each after the copies of its data.
 
-    As many as leave the PE array busy for twice as long as POOL, and none where weights take longer to come than that.
+    Where that saves the array twice the time that POOL takes for copies; or as many as leave the array busy for twice
+    as long as POOL, and none where weights take longer to come than that.
     Where DMA brings the data of a single image, the array has nothing else to do meanwhile: it has to save that time.
     """
     brought = {kernel.out for kernel in kernels if kernel.by_dma}
@@ -50,7 +52,8 @@ def pack_columns(kernels: list[Kernel], partition_of: dict[Tensor, int], device:
         copying = sum(work_of(copy, device)["pool"] for copy in before)
         saved = sum(busy[kernel]["pe"] for kernel, _ in readers) - sum(work_of(part, device)["pe"] for part in after)
         is_hidden = window.root.data not in brought or window.root.data.shape[0] > 1 or copying <= saved
-        if is_hidden and pe - saved >= max(POOL_SHARE * (pool + copying), weights):
+        is_gain = saved >= POOL_SHARE * copying or pe - saved >= max(POOL_SHARE * (pool + copying), weights)
+        if is_hidden and is_gain:
             pe, pool = pe - saved, pool + copying
             packed |= {kernel: [part] for (kernel, _), part in zip(readers, after, strict=True)}
             packed[first] = [*before, *packed[first]]
@@ -92,7 +95,7 @@ def _window(
     root = kernel.root
     if not isinstance(root, Contraction) or root.data.kind != "temp" or root.data.is_spread:
         return None
-    if root.has_zeros and np.count_nonzero(root.weights) < LEAST_FILLED * root.weights.size:
+    if is_made(root, device) and np.count_nonzero(root.weights) < _LEAST_FILLED * root.weights.size:
         return None
     part, depth = partition_of[root.data], root.weights.shape[0]
     if part == len(root.maps) - 1 or root.data.shape[part] != depth or root.maps[part].const:
