@@ -92,10 +92,10 @@ def computed(expr: Expr) -> set[Expr]:
 def _axis_map(first: Kernel, second: Kernel, load: Load) -> dict[Axis, Linear] | None:
     """What each axis of `second` is in those of `first`, where every element is read just as it was written.
 
-    A free axis may be several of `first` that count it: heads, say, that share keys and values group by group. Not for
-    long arithmetic, which takes less time where it is done for all of the axis at once.
+    A free axis may be several of `first` that count it: heads, say, that share keys and values group by group. Not the
+    innermost one, of which pieces are short, nor for long arithmetic: these take less time for all of it at once.
     """
-    is_long = len(computed(second.expr)) > 1
+    whole = {second.channel, *second.free[-1:]} if len(computed(second.expr)) == 1 else {second.channel, *second.free}
     maps = linear_indices(load.indices)
     if maps is None or len(maps) != len(first.out_maps):
         return None
@@ -106,7 +106,7 @@ def _axis_map(first: Kernel, second: Kernel, load: Load) -> dict[Axis, Linear] |
         for axis, step in read.terms.items():
             if step != 1 or counts(written.terms) != axis.extent:
                 return None
-            if len(written.terms) > 1 and (axis is second.channel or first.channel in written.terms or is_long):
+            if len(written.terms) > 1 and (axis in whole or first.channel in written.terms):
                 return None
             by[axis] = Linear(0, written.terms)
     mine = {axis for axis in (second.channel, *second.free) if axis.extent > 1}
