@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,13 +23,14 @@ NAMES = ("first", "quick", "slow")
 COSTS = {"first": 900, "quick": 700, "slow": 1200}
 
 
-def with_costs(monkeypatch: pytest.MonkeyPatch, costs: Mapping[str, int]) -> list[str]:
-    """Programs take this; the list gets the names of the stages that are made."""
+def with_costs(monkeypatch: pytest.MonkeyPatch, costs: Mapping[str, int], joined_ps: int = 0) -> list[str]:
+    """Programs take this, with chunks apart 100 less; the list gets the names of the stages that are made."""
     names: list[str] = []
 
     def made(stage: Stage, room: Room, *_others: object) -> module.Made:
         names.append(stage.name)
-        return module.Made(stage, room, None, None, costs[stage.name])  # type: ignore[arg-type]
+        emitted = SimpleNamespace(joined_ps=0 if stage.chunks_apart else joined_ps)
+        return module.Made(stage, room, emitted, None, costs[stage.name] - 100 * stage.chunks_apart)  # type: ignore[arg-type]
 
     monkeypatch.setattr(module, "_made", made)
     monkeypatch.setattr(module, "_with_transfers_arranged", lambda made, _device: made)
@@ -45,6 +47,15 @@ def chosen(monkeypatch: pytest.MonkeyPatch, options: BuildOptions, names: tuple[
 def test_the_quickest_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert chosen(monkeypatch, BuildOptions()) == ("quick", ["first", "quick", "slow"])
     assert chosen(monkeypatch, BuildOptions(), ("first", "slow"))[0] == "first"
+
+
+@pytest.mark.parametrize(("joined_ps", "expected"), [(5, (["first", "first"], 800)), (4, (["first"], 900))])
+def test_chunks_are_apart_where_enough_is_joined_and_it_is_quicker(
+    joined_ps: int, expected: tuple[list[str], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = with_costs(monkeypatch, COSTS, joined_ps)
+    made, _ = choose([[(replace(STAGE, name="first"), ROOM)]], DEVICE, BuildOptions(), keep_weights=False)
+    assert (tried, made.total_ps) == expected
 
 
 def test_only_the_way_that_begins_best_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:

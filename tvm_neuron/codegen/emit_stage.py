@@ -56,6 +56,7 @@ class Emitted:
     prologue: tuple[Node, ...]
     arrays: Mapping[str, NDArray[Any]]
     nodes: tuple[tuple[Node, ...], ...]  # by kernel, but for what runs once
+    joined_ps: int  # for which instructions that cover several chunks of partitions keep their engines
 
 
 def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> Emitted:
@@ -74,6 +75,7 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     dram, images = _dram_tensors(stage, room, builder)
     sums = sums_on_the_way(stage.kernels)
     emitter = Emitter(builder, room.plan, device, dram, room.keeps, images=images, uses=_uses(stage), sums=sums)
+    emitter.chunks_apart = stage.chunks_apart
     ends = [0]
     arrivals, departures = _transfers(stage, room)
     for number, kernel in enumerate(stage.kernels):
@@ -100,7 +102,7 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     once, always = (vectors, ()) if keep_weights else ((), vectors)
     program = Program(tuple(builder.tensors), tuple(builder.origins), (*always, *builder.body))
     nodes = tuple(tuple(builder.body[start:end]) for start, end in pairwise(ends))
-    return Emitted(builder, program, (*once, *builder.prologue), builder.arrays, nodes)
+    return Emitted(builder, program, (*once, *builder.prologue), builder.arrays, nodes, emitter.joined_ps)
 
 
 def check_inside(kernel: Kernel) -> None:

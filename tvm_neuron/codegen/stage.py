@@ -18,7 +18,7 @@ class Stage:
 
     `spilled` ones are kept in DRAM by plan, as long rows. `images` cross the border as SBUF has them: [128, chunks of
     the partition dimension, the others], one long row for each partition. `asked_macs`: see `work`.
-    `kept` outputs are in SBUF, too.
+    `kept` outputs are in SBUF, too. With `chunks_apart`, no instruction covers several chunks of channels.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Stage:
     spilled: frozenset[Tensor] = frozenset()
     images: frozenset[Tensor] = frozenset()
     kept: frozenset[Tensor] = frozenset()
+    chunks_apart: bool = False
     asked_macs: Mapping[Origin, int] = field(default_factory=dict)
 
     def in_dram(self) -> set[Tensor]:

@@ -191,13 +191,14 @@ class _Run:
         end = TileEnd(emitter, several, spans)
         way_out = Squeeze([*end.patterns, Tile("psum", "float32", Affine(), columns, Affine(), dims)])
         bank = emitter.builder.psum_tile(columns, way_out.dims(dims), ())
-        with emitter.builder.loop(count) as depth:
+        with emitter.joining(), emitter.builder.loop(count) as depth:
             one = {**free, kernel.channel: Span(first, columns, depth, PARTITIONS, count)}
             moved = [] if depth is None else [(depth, elems * PSUM_ITEM)]
             place = replace(bank, offset=affine(bank.offset.base, moved, bank.offset.phase, bank.offset.wrap))
             shape_of = self._shape_of([], one, dims[1:])
             self._emit_sums(one, shape_of, replace(place, dims=shape_of.dims(dims[1:])))
-        end.finish(way_out, bank, ())
+        with emitter.joining():
+            end.finish(way_out, bank, ())
         return True
 
     def _sums_ps(self, spans: dict[Axis, Span], dims: Dims) -> int:

@@ -20,6 +20,7 @@ from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import DmaCopy, DramTile, Tile
 from tvm_neuron.isa.dtypes import DTYPES, device_dtype, size_bytes
+from tvm_neuron.program.program import walk
 from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Kernel, Reduction
@@ -28,6 +29,7 @@ from tvm_neuron.schedule.partitions import starts, stepping
 from tvm_neuron.schedule.sums import Axes
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, runs
+from tvm_neuron.sim.clock import clock_hz, duration_ps
 
 MAX_COPY_FREE_AXES = 3
 TRANSFER_PARTS = 4
@@ -57,7 +59,18 @@ class Emitter:
     kept: set[Kernel] = field(default_factory=set)  # of these, those whose sums the kernel before has kept
     _arriving: set[Tensor] = field(default_factory=set)
     _staged: dict[Tensor, OnChip] = field(default_factory=dict)
+    chunks_apart: bool = False  # no instruction covers several chunks of partitions
+    joined_ps: int = 0  # for which those that do keep their engines
     positions: dict[Tensor, OnChip] = field(default_factory=dict)  # constants of the current kernel, see `positions`
+
+    @contextmanager
+    def joining(self) -> Iterator[None]:
+        """What engines do inside covers several chunks of partitions at a time."""
+        begin = len(self.builder.body)
+        yield
+        for counts, instruction in walk(tuple(self.builder.body[begin:])):
+            cycles = prod(counts) * instruction.cost(self.device).busy_cycles
+            self.joined_ps += duration_ps(cycles, clock_hz(self.device, instruction.engine))
 
     def queue(self, usual: int) -> int:
         """The queue of a transfer into SBUF. Those before the first weights share theirs, which come in order.

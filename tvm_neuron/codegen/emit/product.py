@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from tvm_neuron.allocation.regions import grains
 from tvm_neuron.allocation.storage import OnChip, Span
 from tvm_neuron.codegen.emit.array_tiles import ArrayTiles
+from tvm_neuron.codegen.emit.chunks import has_chunks, in_chunks
 from tvm_neuron.codegen.emit.emitter import Emitter
 from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.isa import Matmul, Tile, Transpose
@@ -55,11 +56,19 @@ def emit_transposition(emitter: Emitter, kernel: Kernel) -> None:
     root = kernel.root
     assert isinstance(root, Transposition)
     part = root.source.maps[emitter.plan.partition_of[root.source.tensor]]
+    can_join = not emitter.chunks_apart and has_chunks(kernel, root.row, emitter.plan.partition_of)
     for slot, region in enumerate(emitter.plan.strips[kernel]):
         low, high = region[root.row]
         with emitter.staging(kernel, region, slot):
-            rows = [(low + start, size, count) for start, size, count in runs(high - low, starts(part, root.row))]
-            _transpose(emitter, kernel, region, {root.row: rows})
+            for start, size, count in runs(high - low, starts(part, root.row)):
+                run = low + start, size, count
+                if can_join and count > 1:
+                    several, lane, chunk = in_chunks(kernel, root.row, run)
+                    inside = {**region, lane: (0, size), chunk: (0, count)}
+                    with emitter.joining():
+                        _transpose(emitter, several, inside, {lane: [(0, size, 1)]})
+                else:
+                    _transpose(emitter, kernel, region, {root.row: [run]})
 
 
 def _transpose(emitter: Emitter, kernel: Kernel, region: Region, rows: dict[Axis, list[Segment]]) -> None:

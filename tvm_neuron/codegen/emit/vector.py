@@ -111,7 +111,8 @@ def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
                     continue
                 together = None if periods or total is not None else _together(emitter, kernel, region, run)
                 if together is not None:
-                    _emit_tiles(emitter, *together)
+                    with emitter.joining():
+                        _emit_tiles(emitter, *together)
                     continue
                 wide = None if periods or total is not None else _rows_together(emitter, kernel, region, run, sizes)
                 if wide is not None:
