@@ -18,7 +18,8 @@ class Stage:
 
     `spilled` ones are kept in DRAM by plan, as long rows. `images` cross the border as SBUF has them: [128, chunks of
     the partition dimension, the others], one long row for each partition. `asked_macs`: see `work`.
-    `kept` outputs are in SBUF, too. With `chunks_apart`, no instruction covers several chunks of channels.
+    `kept` outputs are in SBUF, too. With `chunks_apart`, instructions cover several chunks of channels only where that
+    is clearly less work.
     """
 
     name: str

@@ -59,7 +59,7 @@ class Emitter:
     kept: set[Kernel] = field(default_factory=set)  # of these, those whose sums the kernel before has kept
     _arriving: set[Tensor] = field(default_factory=set)
     _staged: dict[Tensor, OnChip] = field(default_factory=dict)
-    chunks_apart: bool = False  # no instruction covers several chunks of partitions
+    chunks_apart: bool = False  # one instruction for several chunks of partitions has to be clearly less work
     joined_ps: int = 0  # for which those that do keep their engines
     positions: dict[Tensor, OnChip] = field(default_factory=dict)  # constants of the current kernel, see `positions`
 

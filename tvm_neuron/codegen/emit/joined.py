@@ -16,13 +16,16 @@ from tvm_neuron.schedule.kernel import Kernel, Reduction
 from tvm_neuron.schedule.tiling import Segment, contiguous
 from tvm_neuron.sim.clock import clock_hz, duration_ps
 
+_CLEAR_GAIN = 1.5
+"""Of instructions for each chunk the first begin sooner, and so does what follows each: waiting has to be worth it."""
+
 
 def joined(emitter: Emitter, kernel: Kernel, run: Segment) -> tuple[Kernel, Axis, Axis] | None:
     """The kernel over a run of channels, all of its chunks together; its axes within and over the chunks.
 
     None where no pattern covers several chunks, or nothing is to be joined.
     """
-    if emitter.chunks_apart or run[2] == 1 or kernel in emitter.kept:
+    if run[2] == 1 or kernel in emitter.kept:
         return None
     if not has_chunks(kernel, kernel.channel, emitter.plan.partition_of):
         return None
@@ -44,7 +47,9 @@ def keeps_engines_less(
     alone = {axis: tile[axis] for axis in kernel.free if axis is not kernel.channel}
     alone[kernel.channel] = Span(start, tile[several.channel].size)
     together = busy_ps(emitter, several, tile)
-    return together is not None and together + later_ps < tile[chunk].size * (busy_ps(emitter, kernel, alone) or 0)
+    apart = tile[chunk].size * (busy_ps(emitter, kernel, alone) or 0)
+    least = _CLEAR_GAIN if emitter.chunks_apart else 1
+    return together is not None and least * together + later_ps < apart
 
 
 def busy_ps(emitter: Emitter, kernel: Kernel, spans: dict[Axis, Span]) -> int | None:
