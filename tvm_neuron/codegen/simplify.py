@@ -60,6 +60,7 @@ from tvm_neuron.codegen.passes.separate_parts import separate_parts
 from tvm_neuron.codegen.passes.skip_padding import skip_padding
 from tvm_neuron.codegen.passes.spread_rows import spread_rows
 from tvm_neuron.codegen.passes.spread_sums import can_spread, spread_sums
+from tvm_neuron.codegen.passes.sum_parts import has_parts, sum_parts
 from tvm_neuron.codegen.passes.vector_products import vector_products
 from tvm_neuron.codegen.passes.windows import split_windows
 from tvm_neuron.codegen.precision import DEFAULT, Precisions
@@ -94,6 +95,7 @@ class _Work:
     has_turned: bool = False  # inputs are transposed, where the DMA could do that
     turns_inputs: bool = False  # inputs come transposed by DMA
     spreads_sums: bool = False  # the PE array adds up rows where they lie along the partitions
+    sums_parts: bool = False  # the PE array puts images of few channels beside each other
 
     @property
     def context(self) -> Context:
@@ -137,8 +139,8 @@ def kernels_by_layout(
 ) -> list[tuple[list[Kernel], dict[Tensor, int]]]:
     """As `make_kernels`, with tensors laid out block by block and, where their price is clearly less, other ways.
 
-    And without scans, whose price does not know how memory and transfers go along with them, and with inputs that come
-    transposed by DMA where the device does that at a rate.
+    And without scans, whose price does not know how memory and transfers go along with them, with images side by side
+    as sums, and with inputs that come transposed by DMA where the device does that at a rate.
     """
     work = _begun(graph, rules, device, precisions, tuning, is_quick)
     plain = replace(work, graph=work.without_scans) if work.without_scans else None
@@ -155,6 +157,9 @@ def kernels_by_layout(
         ways += [best] if best.price_ps < _CLEARLY * usual.price_ps else []
     if plain and not is_quick:
         ways += _ways(plain)
+    if has_parts(work.graph) and not is_quick:  # their sums let rows be folded, and no price of layouts has that
+        parts = replace(work, graph=_copied(work.graph), sums_parts=True)
+        ways.append(min(_ways(parts), key=lambda way: way.price_ps))
     turned = [_laid_out(way, way.dims, turns_inputs=True) for way in ways if _can_turn(way)]
     for way in (*ways, *turned):
         _run(way, STEPS[_PRICED:])
@@ -286,6 +291,11 @@ def _spread_sums(w: _Work) -> None:
         spread_sums(w.graph, w.device)
 
 
+def _sum_parts(w: _Work) -> None:
+    if w.sums_parts:
+        sum_parts(w.graph)
+
+
 def _choose_dims(w: _Work) -> None:
     if w.is_quick:
         return
@@ -377,6 +387,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("stage_reductions", "of long rows that were not spread", _graph(stage_reductions), True),
     Step("split_scattered", "dimensions are final but for those that layouts scatter", _graph(split_scattered)),
     Step("spread_sums", "another way of what follows: the last that asks how rows are read", _spread_sums),
+    Step("sum_parts", "another way of what follows: before layouts, which sums have of their own", _sum_parts),
     Step("choose_dims", "before layouts, which leave the rest block by block", _choose_dims),
     Step("lay_out", "which dimension lies on the partitions", _lay_out, True),
     Step("channels_first", "what follows knows images so", _graph(channels_first, "partition_of")),

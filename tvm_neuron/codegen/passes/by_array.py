@@ -38,14 +38,16 @@ class ByArray:
     rules: Sequence[Rule]
     context: Context
     ones: dict[bytes, Tensor] = field(default_factory=dict)
-    mixed: dict[Tensor, bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.mixed = Mixed(self.graph)
 
     def block(self, move: Block, source: Tensor) -> Block | None:
         """The move, of `source` or a copy of it, as a sum; None if there is none that a rule takes."""
         load = moved_load(move)
         is_within = load is not None and load.tensor.kind == move.output.kind == "temp"
         found = _by_array(move, load, self.context) if load and is_within else None
-        if found is None or not _is_mixed(self.graph, source, self.mixed):
+        if found is None or not self.mixed.holds(source):
             return None
         try:
             apply_rules(found, self.rules, self.context)
@@ -93,20 +95,26 @@ def _sharing(block: Block, known: dict[bytes, Tensor]) -> Block:
     raise AssertionError(block.expr)
 
 
-def _is_mixed(graph: Graph, tensor: Tensor, known: dict[Tensor, bool]) -> bool:
-    """Whether all of it is made of sums over channels, by arithmetic that does not leave the finite."""
-    if tensor not in known:
-        known[tensor] = False
-        writers = graph.writers(tensor)
-        known[tensor] = bool(writers) and all(_mixes(graph, writer, known) for writer in writers)
-    return known[tensor]
+@dataclass
+class Mixed:
+    """Which tensors are all made of sums over channels, by arithmetic that does not leave the finite."""
 
+    graph: Graph
+    known: dict[Tensor, bool] = field(default_factory=dict)
 
-def _mixes(graph: Graph, block: Block, known: dict[Tensor, bool]) -> bool:
-    if is_constant_contraction(block) or product_factors(block):
-        return True
-    varying = [load.tensor for load in block.loads() if load.tensor.value is None]
-    return bool(varying) and _is_finite(block.expr) and all(_is_mixed(graph, each, known) for each in varying)
+    def holds(self, tensor: Tensor) -> bool:
+        """Whether that is so for a tensor."""
+        if tensor not in self.known:
+            self.known[tensor] = False
+            writers = self.graph.writers(tensor)
+            self.known[tensor] = bool(writers) and all(map(self._is_made_so, writers))
+        return self.known[tensor]
+
+    def _is_made_so(self, block: Block) -> bool:
+        if is_constant_contraction(block) or product_factors(block):
+            return True
+        varying = [load.tensor for load in block.loads() if load.tensor.value is None]
+        return bool(varying) and _is_finite(block.expr) and all(map(self.holds, varying))
 
 
 def _is_finite(expr: Expr) -> bool:
