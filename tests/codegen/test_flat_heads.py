@@ -21,7 +21,8 @@ HIDDEN = 48
 class Rotary:
     """Scores of queries and keys, `rotated` elements of each head of `size` of which are turned by angles.
 
-    `pairs`: neighbours change places, not halves. The angles are known, or made of the input "position".
+    `pairs`: neighbours change places, not halves. The angles are known, or made of the input "position". What is turned
+    may be `scaled`, by a number for each head or, of the input "scales", for each row.
     """
 
     heads: int
@@ -30,6 +31,7 @@ class Rotary:
     rotated: int
     is_known: bool = True
     pairs: bool = False
+    scaled: str = ""
     nodes: list[onnx.NodeProto] = field(init=False, repr=False)
     weights: Arrays = field(init=False, repr=False)
 
@@ -47,6 +49,7 @@ class Rotary:
         """Random ones."""
         rng = np.random.default_rng(self.rows)
         found = {"x": rng.standard_normal((1, self.rows, HIDDEN)).astype(np.float32)}
+        found |= {"scales": rng.standard_normal((self.rows, 1)).astype(np.float32)} if self.scaled == "row" else {}
         return found if self.is_known else found | {"position": np.arange(self.rows, dtype=np.float32)[:, None] + 3}
 
     def _angles(self) -> tuple[str, str]:
@@ -83,6 +86,11 @@ class Rotary:
             other = self._add("Concat", [self._add("Neg", [high]), low], axis=3)
         left, right = self._add("Mul", [first, cos]), self._add("Mul", [other, sin])
         found = self._add("Add", [left, right])
+        if self.scaled == "head":
+            by = np.linspace(1, 2, self.heads, dtype=np.float32)[:, None, None]
+            found = self._add("Mul", [found, self._weight(by)])
+        elif self.scaled == "row":
+            found = self._add("Mul", [found, "scales"])
         if self.rotated == self.size:
             return found
         return self._add("Concat", [found, self._slice(x, self.rotated, self.size)], axis=3)
@@ -103,7 +111,7 @@ class Rotary:
 def _of_size(size: int) -> st.SearchStrategy[Rotary]:
     return st.builds(
         Rotary, st.integers(1, 9), st.just(size), st.sampled_from([1, 2, 33, 130]), st.sampled_from([size, size // 2]),
-        st.booleans(), st.booleans(),
+        st.booleans(), st.booleans(), st.sampled_from(["", "head", "row"]),
     )  # fmt: skip
 
 
@@ -112,6 +120,8 @@ def _of_size(size: int) -> st.SearchStrategy[Rotary]:
 @example(Rotary(4, 64, 1, 64, is_known=False), ("inf2", "none"))
 @example(Rotary(5, 80, 20, 40, pairs=True), ("inf2", "all"))
 @example(Rotary(12, 64, 3, 32, is_known=False, pairs=True), ("inf1", "all"))  # more heads than one matrix is for
+@example(Rotary(4, 64, 3, 32, scaled="row"), ("inf2", "none"))  # the rest of each head is not scaled
+@example(Rotary(4, 64, 1, 64, False, scaled="head"), ("inf2", "none"))
 @given(st.sampled_from([8, 32, 64, 80, 128]).flatmap(_of_size), st.sampled_from(PRECISIONS))
 def test_rotary_embeddings(rotary: Rotary, precision: tuple[str, str]) -> None:
     check(rotary.model(), rotary.inputs(), *precision, roundings=12)

@@ -6,6 +6,7 @@ Side by side, heads fill all partitions, and the elements that change places are
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -166,26 +167,30 @@ class _Flat:
             return 0.0
         if self.roles.get(tensor) is None or tensor in self.wholes:
             return None
-        return self._beside_of(self.graph.writers(tensor)[0].expr)
+        (block,) = self.graph.writers(tensor)
+        axes = self._axes(block)
+        return self._beside_of(block.expr, axes.element) if axes else None
 
-    def _beside_of(self, expr: Expr) -> float | str | None:
+    def _beside_of(self, expr: Expr, element: Axis) -> float | str | None:
         match expr:
             case Num(value):
                 return value
             case Load(tensor, _):
                 if tensor is self.heads.source:
                     return _SOURCE
-                return self._beside(tensor) if self._read_along(expr) is not None else _PADDING
+                if self._read_along(expr) is not None:
+                    return self._beside(tensor)
+                return _PADDING if element in set(axes_of(expr)) else None
             case Apply("multiply", (left, right)):
-                pair = self._beside_of(left), self._beside_of(right)
+                pair = self._beside_of(left, element), self._beside_of(right, element)
                 if None not in pair and 1 in pair:
                     return pair[1] if pair[0] == 1 else pair[0]
             case Apply("add", (left, right)):
-                pair = self._beside_of(left), self._beside_of(right)
+                pair = self._beside_of(left, element), self._beside_of(right, element)
                 if None not in pair and 0 in pair:
                     return pair[1] if pair[0] == 0 else pair[0]
             case Apply("subtract", (left, right)):
-                return self._beside_of(left) if self._beside_of(right) == 0 else None
+                return self._beside_of(left, element) if self._beside_of(right, element) == 0 else None
         return None
 
     def _axes(self, block: Block) -> _Axes | None:
@@ -283,7 +288,6 @@ class _Flat:
         new = {d: Axis(f"a{d}", extent) for d, extent in enumerate(source.shape) if d != heads.dim}
         by: dict[Axis, Expr] = {axis: Index(new[d]) for d, axis in axes.others.items()}
         index = _index(new, heads.dim, Index(element))
-        made: list[Block] = []
 
         def leaf(part: Num | Index | Load) -> Expr:
             if not isinstance(part, Load):
@@ -292,8 +296,7 @@ class _Flat:
                 return Load(self.flat.get(part.tensor, source), index)
             if axes.element not in set(axes_of(part)):
                 return Load(part.tensor, tuple(replace_axes(i, by) for i in part.indices))
-            rows, blocks = self._for_all(block, part, axes)
-            made.extend(blocks)
+            rows = self._for_all(block, part, axes)
             used = [by[axis] for axis in axes.others.values() if axis in set(axes_of(part))]
             return Load(rows, (*used, Index(element)))
 
@@ -303,7 +306,7 @@ class _Flat:
         self.flat[tensor] = flat = Tensor(f"{tensor.name}.flat", source.shape, tensor.dtype)
         computed = Block(block.origin, (*new.values(), element), flat, index, rewrite(block.expr, leaf))
         moved = [block.with_expr(Load(flat, _read_at(heads, axes)))] if is_end else []
-        self.graph.replace(block, *made, *map(canonical, (computed, *moved)))
+        self.graph.replace(block, *map(canonical, (computed, *moved)))
 
     def _join(self, tensor: Tensor, is_end: bool) -> None:
         """What was rotated and the rest, which lie beside each other by now."""
@@ -318,10 +321,10 @@ class _Flat:
         moved = Block(first.origin, axes, tensor, tuple(map(Index, axes)), Load(flat, _read_at(heads, place)))
         self.graph.replace(first, *([canonical(moved)] if is_end else []))
 
-    def _for_all(self, block: Block, load: Load, axes: _Axes) -> tuple[Tensor, list[Block]]:
-        """What is the same for all heads as often as there are heads, and the blocks that make it, if not yet made.
+    def _for_all(self, block: Block, load: Load, axes: _Axes) -> Tensor:
+        """What is the same for all heads as often as there are heads, made as soon as it can be, for all layers.
 
-        Of constants, too: they come once, for all layers, and stay.
+        Of constants, too: they come once, and stay.
         """
         heads, used = self.heads, set(axes_of(load))
         others = [axis for axis in axes.others.values() if axis in used]
@@ -330,7 +333,7 @@ class _Flat:
         alike = heads.size, first, width, _pattern(load, [*others, axes.element])
         key = (load.tensor if value is None else value.tobytes(), load.tensor.dtype, alike)
         if key in self.rows and self.rows[key].shape[-1] >= heads.count * heads.size:
-            return self.rows[key], []
+            return self.rows[key]
         shape = (*(axis.extent for axis in others), heads.count * heads.size)
         rows = Tensor(f"{load.tensor.name}.heads", shape, load.tensor.dtype)
         self.rows[key] = rows
@@ -340,7 +343,8 @@ class _Flat:
         if value is not None:
             table = Tensor(rows.name, shape, rows.dtype, value=self._tiled(load, others, axes.element, shape[:-1]))
             read: tuple[Expr, ...] = (*index, Index(every))
-            return rows, [Block(block.origin, axes_of_rows, rows, read, Load(table, read))]
+            self._put(Block(block.origin, axes_of_rows, rows, read, Load(table, read)))
+            return rows
         source = self._origin_of(load)
         dims = _dims_along(source, axes.element)
         places = np.broadcast_to(evaluate(source.indices[dims[0]], [axes.element]), (width,))
@@ -357,17 +361,30 @@ class _Flat:
             padding = Load(Tensor(f"{rows.name}.beside", beside.shape, rows.dtype, value=beside), (Index(every),))
             total = Apply("add", (Load(products, (*index, Index(every))), padding))
             blocks.append(Block(block.origin, axes_of_rows, rows, (*index, Index(every)), total))
-        return rows, [canonical(each) for each in blocks]
+        self._put(*map(canonical, blocks), after=source.tensor)
+        return rows
+
+    def _put(self, *blocks: Block, after: Tensor | None = None) -> None:
+        """Adds blocks behind those that write a tensor, or before all others: what reads them may be anywhere."""
+        writers = self.graph.writers(after) if after else []
+        if writers:
+            self.graph.replace(writers[-1], writers[-1], *blocks)
+        else:
+            first = self.graph.blocks[0]
+            self.graph.replace(first, *blocks, first)
 
     def _can_be_for_all(self, load: Load, axes: _Axes) -> bool:
-        """Whether it is no part of heads, and follows their elements along one dimension at most."""
-        if load.tensor.value is not None or self._read_along(load) is not None:
-            return True
+        """Whether it is part of heads, or the same for all: few constants, or along one dimension of a tensor."""
         used = set(axes_of(load))
+        if self._read_along(load) is not None:
+            return True
         if axes.head in used:
             return False
         if axes.element not in used:
             return True
+        if load.tensor.value is not None:
+            others = prod(axis.extent for axis in axes.others.values() if axis in used)
+            return others * self.heads.count * self.heads.size <= _MOST_CONSTANTS
         source = self._origin_of(load)
         dims = _dims_along(source, axes.element)
         return len(dims) == 1 and set(axes_of(source.indices[dims[0]])) == {axes.element}
@@ -387,7 +404,7 @@ class _Flat:
         return np.tile(whole, heads.count)
 
 
-def heads_at(heads: Heads, axes: _Axes) -> Expr:
+def _heads_at(heads: Heads, axes: _Axes) -> Expr:
     """Where an element of a head lies among all."""
     return Linear(heads.first_of(axes.element.extent), {axes.head: heads.size, axes.element: 1}).expr()
 
@@ -395,7 +412,7 @@ def heads_at(heads: Heads, axes: _Axes) -> Expr:
 def _read_at(heads: Heads, axes: _Axes) -> tuple[Expr, ...]:
     """An element of a head in a flat tensor."""
     others = {d: axes.others.get(d, Axis(f"a{d}", 1)) for d in range(len(heads.source.shape)) if d != heads.dim}
-    return _index(others, heads.dim, heads_at(heads, axes))
+    return _index(others, heads.dim, _heads_at(heads, axes))
 
 
 def _dims_along(load: Load, axis: Axis) -> list[int]:
