@@ -56,6 +56,7 @@ from tvm_neuron.codegen.passes.reduce_once import reduce_once
 from tvm_neuron.codegen.passes.reductions import split_reductions, stage_reductions
 from tvm_neuron.codegen.passes.row_values import subtract_as_add
 from tvm_neuron.codegen.passes.running_sums import running_sums
+from tvm_neuron.codegen.passes.scale_after_products import scale_after_products
 from tvm_neuron.codegen.passes.separate_parts import separate_parts
 from tvm_neuron.codegen.passes.skip_padding import skip_padding
 from tvm_neuron.codegen.passes.spread_rows import spread_rows
@@ -370,6 +371,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("separate_parts", "products read the parts where they were made", _graph(separate_parts)),
     Step("compute_before_moves", "of what is left, arithmetic goes before", _graph(compute_before_moves)),
     Step("read_through_again", "which leaves moves that nothing follows", _graph(read_through)),
+    Step("scale_after_products", "of what moves are left, products read through", _graph(scale_after_products)),
     Step("gather_once", "which shows what else is the same", _graph(reduce_once)),
     Step("write_moves_through", "moves into parts of other tensors", _graph(write_moves_through)),
     Step("sum_through_padding", "where padding is of what is summed over", _graph(sum_through_padding)),

@@ -38,9 +38,13 @@ _MOST_CONSTANTS = 1 << 17
 def flat_heads(graph: Graph) -> bool:
     """Computes on rotated heads before they are parted; whether there are any."""
     rows: dict[Any, Tensor] = {}
+    tables: list[Block] = []
     found = [turned for tensor in list(graph.tensors()) if (turned := rotation(graph, tensor)) is not None]
-    changed = [_Flat(graph, each, rows).change() for each in found]
+    changed = [_Flat(graph, each, rows, tables).change() for each in found]
     if any(changed):
+        for table in tables:  # which come from DRAM in the order of need
+            first = graph.readers(table.output)[0]
+            graph.replace(first, table, first)
         _drop_unread(graph)
         read_through(graph)
     return any(changed)
@@ -63,11 +67,15 @@ class _Axes:
 
 @dataclass
 class _Flat:
-    """What is computed from one rotation; `rows` keeps what was made for all heads of other rotations, too."""
+    """What is computed from one rotation; `rows` keeps what was made for all heads of other rotations, too.
+
+    `tables` make those of them that are constant, before what reads them first.
+    """
 
     graph: Graph
     turned: Rotation
     rows: dict[Any, Tensor]
+    tables: list[Block]
     roles: dict[Tensor, Roles | None] = field(default_factory=dict)  # None: it can't be flat
     wholes: dict[Tensor, Tensor] = field(default_factory=dict)  # with what was not rotated beside it: of which
     flat: dict[Tensor, Tensor] = field(default_factory=dict)
@@ -343,7 +351,7 @@ class _Flat:
         if value is not None:
             table = Tensor(rows.name, shape, rows.dtype, value=self._tiled(load, others, axes.element, shape[:-1]))
             read: tuple[Expr, ...] = (*index, Index(every))
-            self._put(Block(block.origin, axes_of_rows, rows, read, Load(table, read)))
+            self.tables.append(Block(block.origin, axes_of_rows, rows, read, Load(table, read)))
             return rows
         source = self._origin_of(load)
         dims = _dims_along(source, axes.element)
@@ -361,12 +369,12 @@ class _Flat:
             padding = Load(Tensor(f"{rows.name}.beside", beside.shape, rows.dtype, value=beside), (Index(every),))
             total = Apply("add", (Load(products, (*index, Index(every))), padding))
             blocks.append(Block(block.origin, axes_of_rows, rows, (*index, Index(every)), total))
-        self._put(*map(canonical, blocks), after=source.tensor)
+        self._put_behind(source.tensor, *map(canonical, blocks))
         return rows
 
-    def _put(self, *blocks: Block, after: Tensor | None = None) -> None:
-        """Adds blocks behind those that write a tensor, or before all others: what reads them may be anywhere."""
-        writers = self.graph.writers(after) if after else []
+    def _put_behind(self, tensor: Tensor, *blocks: Block) -> None:
+        """Adds blocks as soon as a tensor is written: what reads them may be anywhere."""
+        writers = self.graph.writers(tensor)
         if writers:
             self.graph.replace(writers[-1], writers[-1], *blocks)
         else:
