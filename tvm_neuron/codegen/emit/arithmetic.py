@@ -77,10 +77,10 @@ class Arithmetic:
                         scalar1=self.operand(high), op0=op0, op1=op1, reverse=0,
                     )
                 )  # fmt: skip
-            case Apply("multiply", (Apply("multiply", (left, other)) as inner, right)) if (
-                inner not in self._made and self._is_scalar(right) and not any(map(self._is_scalar, (left, other)))
+            case Apply("multiply", (Apply("multiply", (left, second)) as inner, right)) if (
+                inner not in self._made and self._is_scalar(right) and not any(map(self._is_scalar, (left, second)))
             ):  # all at once, as of a norm: POOL has the product to do anyway
-                self._binary("multiply", Apply("multiply", (left, right)), other, result)
+                self._binary("multiply", Apply("multiply", (left, right)), second, result)
             case Apply("add" | "multiply", (_, right)) if self._is_scalar(right):
                 self._affine("copy", expr, result)
             case Apply(op, (left, right)) if op in ALU:
