@@ -1,5 +1,6 @@
 """Integer arithmetic on engines that compute in float32: where it is exact, and what it then is."""
 
+from collections.abc import Callable
 from math import inf
 
 from tvm_neuron.codegen.derived import clamped, fmod, mul, sub, truncated
@@ -8,12 +9,12 @@ from tvm_neuron.schedule.operations import BITWISE
 
 _BITS = {"bool": 1, "int8": 8, "uint8": 8, "int16": 16, "int32": 32, "int64": 64}
 """Of the dtypes that the engines compute with."""
-_TRUTHS = ("is_equal", "not_equal", "is_gt", "is_ge", "is_lt", "is_le", "and", "or", "not")
-_COMPARISONS = _TRUTHS[:6]
+TRUTHS = ("is_equal", "not_equal", "is_gt", "is_ge", "is_lt", "is_le", "and", "or", "not")
+_COMPARISONS = TRUTHS[:6]
 _DIVISIONS = ("divide", "floordiv", "truncmod", "floormod")
 _MOST_DIVIDED = 2.0**16
 _LOGIC = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "not_equal"}  # of single bits
-_BOUNDED = (*_TRUTHS, "max", "min")  # never larger than their operands
+_BOUNDED = (*TRUTHS, "max", "min")  # never larger than their operands
 EXACT_TO = 2.0**24
 _LARGEST_FLOAT = float(2**31 - 128)  # of those that fit into int32
 
@@ -120,34 +121,42 @@ def _low_bits(value: Expr, dtype: str) -> Expr:
     return sub(Apply("bitwise_xor", (rest, sign)), sign)
 
 
-def bound(expr: Expr) -> float:
-    """What no absolute value of a whole number exceeds; infinite where nothing is known."""
+def bound(expr: Expr, of_load: Callable[[Load], float] | None = None) -> float:
+    """What no absolute value of a whole number exceeds; infinite where nothing is known. `of_load` knows of tensors."""
+
+    def inner(part: Expr) -> float:
+        return bound(part, of_load)
+
     match expr:
         case Num(value):
             return abs(value)
         case Index(axis):
             return axis.extent
+        case Load(tensor, _) if of_load is not None:
+            return of_load(expr)
         case Load(tensor, _):
             return 2.0 ** _digits(tensor.dtype) if is_integer(tensor.dtype) else inf
         case Apply("add" | "subtract", (left, right)):
-            return bound(left) + bound(right)
+            return inner(left) + inner(right)
         case Apply("multiply", (left, right)):
-            return bound(left) * bound(right)
+            return inner(left) * inner(right)
         case Apply("max" | "min", (left, right)):
-            return max(bound(left), bound(right))
+            return max(inner(left), inner(right))
         case Apply("select", (_, left, right)):
-            return max(bound(left), bound(right))
+            return max(inner(left), inner(right))
         case Apply("mod", (_, Num(value))):
             return abs(value)
         case Apply("bitwise_and", (_, Num(value))) if value >= 0:
             return value
         case Apply("arith_shift_right", (left, Num(value))) if value >= 0:
-            return bound(left) / 2.0**value + 1
+            return inner(left) / 2.0**value + 1
         case Apply("arith_shift_right", (left, _)):
-            return bound(left)
+            return inner(left)
         case Apply("bitwise_and" | "bitwise_or" | "bitwise_xor", (left, right)):
-            return 2 * max(bound(left), bound(right))
-        case Apply(op, _) if op in _TRUTHS:
+            return 2 * max(inner(left), inner(right))
+        case Apply("abs", (of,)):
+            return inner(of)
+        case Apply(op, _) if op in TRUTHS or op == "sign":
             return 1.0
         case _:
             return inf
@@ -167,6 +176,11 @@ def wrapped(value: Expr, dtype: str) -> Expr:
     return rest if dtype.startswith("u") else sub(rest, mul(size, Apply("is_ge", (rest, Num(half)))))
 
 
+def as_int32(value: Expr) -> Expr:
+    """A float without its fraction, in the range of 32 bits."""
+    return truncated(clamped(value, -float(2**31), _LARGEST_FLOAT))
+
+
 def cast(inner: Expr, source: str, target: str) -> Expr:
     """The value in another dtype: integers wrap; floats lose their fraction, and wrap to 16 bits, saturate to more."""
     if not any(True for _ in loads(inner)):
@@ -179,7 +193,7 @@ def cast(inner: Expr, source: str, target: str) -> Expr:
     if not is_integer(source):
         if bits <= 16:
             return wrapped(truncated(inner), target)
-        return truncated(clamped(inner, -float(2**31), _LARGEST_FLOAT))
+        return as_int32(inner)
     if target not in _BITS:
         return inexact(f"cast.{target}", inner)
     is_signed = target.startswith("u") and not source.startswith("u")
