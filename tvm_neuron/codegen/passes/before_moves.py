@@ -21,7 +21,7 @@ def compute_before_moves(graph: Graph) -> None:
             continue
         (move,), (reader,) = writers, readers
         source = moved_load(move)
-        if source is None or source.tensor.kind == "input" or not _moves_all(move, source):
+        if source is None or source.tensor.kind != "temp" or not _moves_all(move, source):
             continue
         if _is_arithmetic_on(reader, tensor) and not is_rounded([source.tensor], tensor, reader.output):
             _swap(graph, move, source, reader)
