@@ -13,9 +13,11 @@ from tvm_neuron.schedule.evaluate import evaluate
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, axes_of
 from tvm_neuron.schedule.few_filled import few_filled
 from tvm_neuron.schedule.linear import Linear, counts
+from tvm_neuron.schedule.tiling import PARTITIONS
 
 Array = NDArray[Any]
 PARTITION_STEP = 32  # every access starts at a multiple of it
+_MOST_LOOKED_AT = 512  # channels
 
 
 @dataclass(frozen=True)
@@ -49,9 +51,18 @@ def dense_weights(
     extent = high - low + 1
     is_plain = counts(depth.terms) == extent and counts(rows.terms) == span and low == depth.const
     if is_plain and not set(row_axes) & set(depth.terms):
-        return _from_start(Dense(grid.reshape(extent, *step_shape, span), low, False))
+        whole = grid.reshape(extent, *step_shape, span)
+        return _from_start(Dense(whole, low, _has_empty_tiles(whole)))
     scattered = _scatter(grid, grid_axes, depth + Linear(-low), rows, steps, (extent, span))
     return _from_start(Dense(scattered, low, True))
+
+
+def _has_empty_tiles(weights: Array) -> bool:
+    """Whether a whole tile of a matrix is zeros, as of those that move channels; large ones are not looked at."""
+    if weights.ndim > 2 or not PARTITIONS < max(weights.shape) <= _MOST_LOOKED_AT:
+        return False
+    tiles = [range(0, extent, PARTITIONS) for extent in weights.shape]
+    return not all(weights[k : k + PARTITIONS, m : m + PARTITIONS].any() for k in tiles[0] for m in tiles[1])
 
 
 def _from_start(dense: Dense) -> Dense:
