@@ -22,7 +22,8 @@ class Rotary:
     """Scores of queries and keys, `rotated` elements of each head of `size` of which are turned by angles.
 
     `pairs`: neighbours change places, not halves. The angles are known, or made of the input "position". What is turned
-    may be `scaled`, by a number for each head or, of the input "scales", for each row.
+    may be `scaled`, by a number for each head or, of the input "scales", for each row. With `is_read_else`, what does not
+    change places of a head is read by others, too.
     """
 
     heads: int
@@ -32,6 +33,7 @@ class Rotary:
     is_known: bool = True
     pairs: bool = False
     scaled: str = ""
+    is_read_else: bool = False
     nodes: list[onnx.NodeProto] = field(init=False, repr=False)
     weights: Arrays = field(init=False, repr=False)
 
@@ -39,11 +41,15 @@ class Rotary:
         """From "x" to "y"."""
         self.nodes, self.weights = [], {}
         cos, sin = self._angles()
-        query, key = (self._turned(self._projected(name), cos, sin) for name in "qk")
+        query, key = (self._turned(self._projected(name), cos, sin, name) for name in "qk")
         turned = self._add("Transpose", [key], perm=[0, 1, 3, 2])
         self._add("MatMul", [query, turned], "y")
+        outputs = ["y"]
+        if self.is_read_else:
+            (still,) = (node.output[0] for node in self.nodes if node.name == "q_still")
+            outputs.append(self._add("ReduceMax", [still, self._weight(np.int64([2, 3]))], "most"))
         shapes = {name: value.shape for name, value in self.inputs().items()}
-        return make_model(self.nodes, shapes, ["y"], self.weights)
+        return make_model(self.nodes, shapes, outputs, self.weights)
 
     def inputs(self) -> Arrays:
         """Random ones."""
@@ -71,7 +77,7 @@ class Rotary:
         apart = self._add("Reshape", [made, self._weight(np.int64([1, self.rows, self.heads, self.size]))])
         return self._add("Transpose", [apart], perm=[0, 2, 1, 3])
 
-    def _turned(self, x: str, cos: str, sin: str) -> str:
+    def _turned(self, x: str, cos: str, sin: str, name: str) -> str:
         first = self._slice(x, 0, self.rotated)
         if self.pairs:
             even, odd = (self._slice(first, at, self.rotated, 2) for at in (0, 1))
@@ -84,7 +90,7 @@ class Rotary:
             half = self.rotated // 2
             low, high = self._slice(first, 0, half), self._slice(first, half, self.rotated)
             other = self._add("Concat", [self._add("Neg", [high]), low], axis=3)
-        left, right = self._add("Mul", [first, cos]), self._add("Mul", [other, sin])
+        left, right = self._add("Mul", [first, cos], f"{name}_still"), self._add("Mul", [other, sin])
         found = self._add("Add", [left, right])
         if self.scaled == "head":
             by = np.linspace(1, 2, self.heads, dtype=np.float32)[:, None, None]
@@ -111,7 +117,7 @@ class Rotary:
 def _of_size(size: int) -> st.SearchStrategy[Rotary]:
     return st.builds(
         Rotary, st.integers(1, 9), st.just(size), st.sampled_from([1, 2, 33, 130]), st.sampled_from([size, size // 2]),
-        st.booleans(), st.booleans(), st.sampled_from(["", "head", "row"]),
+        st.booleans(), st.booleans(), st.sampled_from(["", "head", "row"]), st.booleans(),
     )  # fmt: skip
 
 
@@ -122,6 +128,7 @@ def _of_size(size: int) -> st.SearchStrategy[Rotary]:
 @example(Rotary(12, 64, 3, 32, is_known=False, pairs=True), ("inf1", "all"))  # more heads than one matrix is for
 @example(Rotary(4, 64, 3, 32, scaled="row"), ("inf2", "none"))  # the rest of each head is not scaled
 @example(Rotary(4, 64, 1, 64, False, scaled="head"), ("inf2", "none"))
+@example(Rotary(4, 64, 3, 64, is_read_else=True), ("inf2", "none"))
 @given(st.sampled_from([8, 32, 64, 80, 128]).flatmap(_of_size), st.sampled_from(PRECISIONS))
 def test_rotary_embeddings(rotary: Rotary, precision: tuple[str, str]) -> None:
     check(rotary.model(), rotary.inputs(), *precision, roundings=12)

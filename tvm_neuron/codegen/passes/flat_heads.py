@@ -73,13 +73,15 @@ class _Flat:
         result, ends = self.turned.result, self.reach.ends()
         if not ends or result in ends or not _together(self.heads):
             return False
-        for tensor in self.reach.needed(ends):
+        needed = self.reach.needed(ends)
+        read_else = {t for t in needed if any(block.output not in needed for block in self.graph.readers(t))}
+        for tensor in needed:
             if tensor is result:
                 self._turn(tensor)
             elif tensor in self.reach.wholes:
-                self._join(tensor, tensor in ends)
+                self._join(tensor, tensor in read_else)
             else:
-                self._compute(tensor, tensor in ends)
+                self._compute(tensor, tensor in read_else)
         return True
 
     def _turn(self, tensor: Tensor) -> None:
@@ -109,8 +111,8 @@ class _Flat:
             found[low : low + heads.width, low : low + heads.width] = self.turned.matrix
         return found
 
-    def _compute(self, tensor: Tensor, is_end: bool) -> None:
-        """Arithmetic on flat tensors; what ends it is moved to where it was."""
+    def _compute(self, tensor: Tensor, is_read_else: bool) -> None:
+        """Arithmetic on flat tensors; what others read, too, is moved to where it was."""
         (block,) = self.graph.writers(tensor)
         heads, source, axes = self.heads, self.heads.source, self.reach.axes(block)
         assert axes is not None
@@ -135,10 +137,10 @@ class _Flat:
             return
         self.flat[tensor] = flat = Tensor(f"{tensor.name}.flat", source.shape, tensor.dtype)
         computed = Block(block.origin, (*new.values(), element), flat, index, rewrite(block.expr, leaf))
-        moved = [block.with_expr(Load(flat, _read_at(heads, axes)))] if is_end else []
+        moved = [block.with_expr(Load(flat, _read_at(heads, axes)))] if is_read_else else []
         self.graph.replace(block, *map(canonical, (computed, *moved)))
 
-    def _join(self, tensor: Tensor, is_end: bool) -> None:
+    def _join(self, tensor: Tensor, is_read_else: bool) -> None:
         """What was rotated and the rest, which lie beside each other by now."""
         roles, heads = self.reach.roles[tensor], self.heads
         assert roles is not None
@@ -149,7 +151,7 @@ class _Flat:
         axes = tuple(Axis(f"a{d}", extent) for d, extent in enumerate(tensor.shape))
         place = HeadAxes(axes[roles.head], axes[roles.element], {d: axes[at] for d, at in roles.others.items()})
         moved = Block(first.origin, axes, tensor, tuple(map(Index, axes)), Load(flat, _read_at(heads, place)))
-        self.graph.replace(first, *([canonical(moved)] if is_end else []))
+        self.graph.replace(first, *([canonical(moved)] if is_read_else else []))
 
     def _for_all(self, block: Block, load: Load, axes: HeadAxes) -> Tensor:
         """What is the same for all heads as often as there are heads, made as soon as it can be, for all layers.
