@@ -22,8 +22,8 @@ class Rotary:
     """Scores of queries and keys, `rotated` elements of each head of `size` of which are turned by angles.
 
     `pairs`: neighbours change places, not halves. The angles are known, or made of the input "position". What is turned
-    may be `scaled`, by a number for each head or, of the input "scales", for each row. With `is_read_else`, what does not
-    change places of a head is read by others, too.
+    may be `scaled`, by a number for each head or, of the input "scales", for each row. With `is_read_else`, what of a
+    head does not change places is read by others, too.
     """
 
     heads: int
