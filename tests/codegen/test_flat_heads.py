@@ -1,14 +1,14 @@
 """Rotary embeddings of any kind, of heads of any size: beside onnxruntime, and computed for all heads at once."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from onnx import helper
 
+from tests.codegen.nodes_and_weights import NodesAndWeights
 from tests.codegen.on_core import PRECISIONS, check
 from tests.onnx_models import Arrays, make_model
 from tests.stages.networks import compile_model
@@ -18,7 +18,7 @@ HIDDEN = 48
 
 
 @dataclass
-class Rotary:
+class Rotary(NodesAndWeights):
     """Scores of queries and keys, `rotated` elements of each head of `size` of which are turned by angles.
 
     `pairs`: neighbours change places, not halves. The angles are known, or made of the input "position". What is turned
@@ -34,8 +34,6 @@ class Rotary:
     pairs: bool = False
     scaled: str = ""
     is_read_else: bool = False
-    nodes: list[onnx.NodeProto] = field(init=False, repr=False)
-    weights: Arrays = field(init=False, repr=False)
 
     def model(self) -> onnx.ModelProto:
         """From "x" to "y"."""
@@ -103,15 +101,6 @@ class Rotary:
 
     def _slice(self, x: str, start: int, end: int, step: int = 1) -> str:
         return self._add("Slice", [x, *(self._weight(np.int64([n])) for n in (start, end, 3, step))])
-
-    def _weight(self, value: np.ndarray) -> str:
-        self.weights[f"w{len(self.weights)}"] = value
-        return f"w{len(self.weights) - 1}"
-
-    def _add(self, of_type: str, operands: list[str], name: str = "", **attributes: object) -> str:
-        name = name or f"n{len(self.nodes)}"
-        self.nodes.append(helper.make_node(of_type, operands, [name], name=name, **attributes))
-        return name
 
 
 def _of_size(size: int) -> st.SearchStrategy[Rotary]:

@@ -1,14 +1,14 @@
 """Attention of which several query heads share a head of keys and values: any ratio, prefill and steps with a cache."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from onnx import helper
 
+from tests.codegen.nodes_and_weights import NodesAndWeights
 from tests.codegen.on_core import PRECISIONS, check
 from tests.onnx_models import Arrays, make_model
 
@@ -16,7 +16,7 @@ WAYS = ("expand", "gather", "tile", "broadcast")
 
 
 @dataclass
-class Attention:
+class Attention(NodesAndWeights):
     """Between two dense layers of `hidden` channels; keys and values of `past` rows are inputs, and outputs with ours.
 
     `way`: how keys and values come to all heads of their group, as torch's exporters, or by a MatMul that broadcasts.
@@ -30,8 +30,6 @@ class Attention:
     batch: int = 1
     way: str = "expand"
     hidden: int = 24
-    nodes: list[onnx.NodeProto] = field(init=False)
-    weights: Arrays = field(init=False)
 
     def model(self) -> onnx.ModelProto:
         """From "x" (and "past_k", "past_v") to "y" (and "k", "v")."""
@@ -90,18 +88,6 @@ class Attention:
             shape = np.int64([self.batch, self.shared, self.ratio, total, self.channels])
             every = self._add("Expand", [apart, self._weight(shape)])
         return self._reshape(every, [self.batch, self.shared * self.ratio, total, self.channels])
-
-    def _reshape(self, x: str, shape: list[int]) -> str:
-        return self._add("Reshape", [x, self._weight(np.int64(shape))])
-
-    def _weight(self, value: np.ndarray) -> str:
-        self.weights[f"w{len(self.weights)}"] = value
-        return f"w{len(self.weights) - 1}"
-
-    def _add(self, of_type: str, operands: list[str], name: str = "", **attributes: object) -> str:
-        name = name or f"n{len(self.nodes)}"
-        self.nodes.append(helper.make_node(of_type, operands, [name], name=name, **attributes))
-        return name
 
 
 ATTENTIONS = st.builds(

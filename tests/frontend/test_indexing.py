@@ -84,6 +84,15 @@ def test_updates_that_are_combined(reduction: str) -> None:
     check(node, {"x": floats(6, 10), "u": floats(6, 5)}, {"i": places})
 
 
+@pytest.mark.parametrize("reduction", ["none", "add", "max"])
+@pytest.mark.parametrize("places", [[2], [3, -4, 1], [3, 2, 1, 0], []], ids=str)
+def test_slices_that_are_scattered_whole(places: list[int], reduction: str) -> None:
+    """As torch's select_scatter does: one place for all of a slice; and no slice at all."""
+    rows = np.broadcast_to(np.int64(places)[:, None], (3, len(places), 5))
+    node = helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], axis=1, reduction=reduction)
+    check(node, {"x": floats(3, 4, 5), "u": floats(3, len(places), 5)}, {"i": np.ascontiguousarray(rows)})
+
+
 @pytest.mark.parametrize("mode", ["reflect", "edge", "wrap", "constant"])
 def test_padding_of_every_kind_by_any_width(mode: str) -> None:
     node = helper.make_node("Pad", ["x", "widths", "", "axes"], ["y"], mode=mode)

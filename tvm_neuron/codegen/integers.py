@@ -132,7 +132,7 @@ def bound(expr: Expr, of_load: Callable[[Load], float] | None = None) -> float:
             return abs(value)
         case Index(axis):
             return axis.extent
-        case Load(tensor, _) if of_load is not None:
+        case Load() if of_load is not None:
             return of_load(expr)
         case Load(tensor, _):
             return 2.0 ** _digits(tensor.dtype) if is_integer(tensor.dtype) else inf

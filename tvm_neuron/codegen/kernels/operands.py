@@ -32,7 +32,7 @@ def choose_operands(kernels: list[Kernel], precisions: Precisions, device: Devic
             is_sum = isinstance(kernel.root, Product) and kernel.root.is_sum
             dtype = "float32" if is_sum else _operand_dtype(kernel, precision)
             if device.fp32_matmul_passes and isinstance(kernel.root, Contraction) and _only_moves(kernel.root):
-                dtype = precision.dtype_of(kernel.root.data.dtype)
+                dtype = precision.stored
             if dtype == "float32" and not device.fp32_matmul_passes:
                 reason = (
                     f"the PE array of {device.name} multiplies {' and '.join(MATMUL_DTYPES)}, and float32 is asked of "
@@ -86,8 +86,8 @@ _MOST_MOVED = 512  # channels: of more, weights are a model's own, and many to l
 
 
 def _only_moves(root: Contraction) -> bool:
-    """Whether the PE array only has channels change places and signs: then nothing needs to be rounded."""
-    if root.steps or root.scale or max(root.weights.shape) > _MOST_MOVED:
+    """Whether the PE array only has channels of float32 change places and signs: then nothing needs to be rounded."""
+    if root.data.dtype != "float32" or root.steps or root.scale or max(root.weights.shape) > _MOST_MOVED:
         return False
     sizes = np.abs(root.weights)
     return bool(((sizes == 0) | (sizes == 1)).all() and sizes.sum(axis=0).max() <= 1)

@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
+from tvm_neuron.codegen.integers import TRUTHS
 from tvm_neuron.schedule.expr import Apply, Expr, Load, Num, rewrite_operations
 from tvm_neuron.schedule.kernel import Kernel
-
-_TRUTHS = frozenset(("is_equal", "not_equal", "is_gt", "is_ge", "is_lt", "is_le", "and", "or", "not"))
 
 
 def simplify_truths(kernel: Kernel) -> Kernel:
@@ -32,4 +31,4 @@ def _below(x: Expr) -> Expr:
 def _is_truth(expr: Expr) -> bool:
     if isinstance(expr, Load):
         return expr.tensor.dtype == "bool"
-    return isinstance(expr, Apply) and expr.op in _TRUTHS
+    return isinstance(expr, Apply) and expr.op in TRUTHS

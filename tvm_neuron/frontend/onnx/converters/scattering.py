@@ -4,7 +4,7 @@ At others they stay as they are: TVM's importer counts negative indices from the
 nobody can tell.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any
 
@@ -55,14 +55,23 @@ def _scatter_elements(node: Node) -> relax.Expr | None:
     positions = positions_of(node, 1, np.array(shape[axis]))
     if positions is None:
         return relax.op.scatter_elements(*node.inputs, axis, _reduction(node))
-    rows = np.moveaxis(positions, axis, 0).reshape(positions.shape[axis], -1)
-    others = [extent for dim, extent in enumerate(positions.shape) if dim != axis]
-    if rows.size and not np.ptp(rows, axis=1).any() and others == [n for d, n in enumerate(shape) if d != axis]:
-        return _scattered(node, node.inputs[0], node.inputs[2], rows[:, 0], axis)  # whole slices, as torch's
+    rows = _whole_slices(positions, shape, axis)
+    if rows is not None:
+        return _scattered(node, node.inputs[0], node.inputs[2], rows, axis)
     places: list[Positions] = list(np.indices(positions.shape))
     places[axis] = positions
     flat = np.ravel_multi_index(places, shape)
     return _in_rows(node, flat.reshape(-1), int(np.prod(shape)), [])
+
+
+def _whole_slices(positions: Positions, shape: Sequence[int], axis: int) -> Positions | None:
+    """The places along an axis of slices that are scattered whole, as torch's `select_scatter` does; else None."""
+    rows = np.moveaxis(positions, axis, 0)
+    others = [extent for dim, extent in enumerate(shape) if dim != axis]
+    if not rows.size or [*rows.shape[1:]] != others:
+        return None
+    rows = rows.reshape(len(rows), -1)
+    return None if np.ptp(rows, axis=1).any() else rows[:, 0]
 
 
 def _reduction(node: Node) -> str:
@@ -73,6 +82,8 @@ def _reduction(node: Node) -> str:
 
 def _in_rows(node: Node, rows: Positions, count: int, rest: list[int]) -> relax.Expr | None:
     """Data of `count` rows with one update for each of `rows`."""
+    if not rows.size:
+        return node.inputs[0]
     data = node.emit(relax.op.reshape(node.inputs[0], [count, *rest]))
     updates = node.emit(relax.op.reshape(node.inputs[2], [rows.size, *rest]))
     found = _scattered(node, data, updates, rows, 0)
@@ -90,7 +101,7 @@ def _scattered(
         source = np.arange(count)
         source[rows] = count + np.arange(rows.size)  # the last update counts
         runs = np.split(source, np.flatnonzero((np.diff(source) != 1) | (source[1:] == count)) + 1)
-        if len(runs) <= _MOST_RUNS:
+        if count and len(runs) <= _MOST_RUNS:
             return relax.op.concat([_run(node, data, updates, run, count, axis) for run in runs], axis=axis)
         both = node.emit(relax.op.concat([data, updates], axis=axis))
         return taken(node, both, source, axis)
