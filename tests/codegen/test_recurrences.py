@@ -113,7 +113,7 @@ def test_takes_less_time() -> None:
         steps = compile_model(model, "neuron/inf2").program
     scan = compile_model(model, "neuron/inf2").program
     assert not scans(steps)
-    assert time_program(scan, device).total_ps < time_program(steps, device).total_ps / 2
+    assert time_program(scan, device).total_ps < 0.6 * time_program(steps, device).total_ps
 
 
 @pytest.mark.slow

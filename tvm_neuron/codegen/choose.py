@@ -9,7 +9,8 @@ from tvm_neuron.codegen.first_transfers import constants_in_order, inputs_first
 from tvm_neuron.codegen.hold_back import hold_back
 from tvm_neuron.codegen.join_loads import join_loads
 from tvm_neuron.codegen.options import BuildOptions
-from tvm_neuron.codegen.residents import Room
+from tvm_neuron.codegen.overlap.list_schedule import list_schedules
+from tvm_neuron.codegen.residents import Room, place_within
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.steps import Alternative
 from tvm_neuron.codegen.sync import synchronise
@@ -19,6 +20,7 @@ from tvm_neuron.sim import time_program
 
 HOLD_BACK = Alternative("hold_back", "all waits are known, and what they cost")
 APART = Alternative("chunks_apart", "places and orders are chosen, and the clock tells whether it is quicker")
+LISTED = Alternative("list_schedules", "what kernels have become is known, and the clock tells whether it is quicker")
 JOIN_LOADS = Alternative("join_loads", "the places of all weights are known, and the clock tells whether it is quicker")
 INPUTS_FIRST = Alternative("inputs_first", "no transfer is joined any more, and the clock tells whether it is quicker")
 IN_ORDER = Alternative("constants_in_order", "all waits are known, and the clock tells whether it is quicker")
@@ -65,6 +67,10 @@ def choose(
         seconds = max(seconds, time.monotonic() - begin)
     if options.optlevel > 1 and options.has_time(seconds):
         arranged = _with_transfers_arranged(best, device)
+        listed = None if keep_weights or not LISTED.is_taken else _listed(best, device)
+        listed_arranged = _with_transfers_arranged(listed, device) if listed else None
+        if listed and listed_arranged and listed_arranged.total_ps < arranged.total_ps:
+            best, arranged = listed, listed_arranged
         # An instruction for each chunk starts sooner, by no more than one for several takes.
         if best.emitted.joined_ps * _LEAST_GAIN > best.total_ps and APART.is_taken:
             apart = _made(replace(best.stage, chunks_apart=True), best.room, device, None, keep_weights)
@@ -72,6 +78,16 @@ def choose(
             arranged = apart if apart.total_ps < arranged.total_ps else arranged
         best = arranged
     return best, its
+
+
+def _listed(made: Made, device: Device) -> Made | None:
+    """The quickest of those with its kernels in other orders, which need not be quicker; None if none finds room."""
+    found = []
+    for stage in list_schedules(made.stage, made.emitted.nodes, device):
+        room = place_within(stage, device, made.room.plan.spilled_bytes)
+        if room is not None:
+            found.append(_made(stage, room, device, None, keep_weights=False))
+    return min(found, key=lambda each: each.total_ps, default=None)
 
 
 def _with_transfers_arranged(made: Made, device: Device) -> Made:
