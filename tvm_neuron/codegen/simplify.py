@@ -9,7 +9,6 @@ from tvm_neuron.codegen.kernels.bounce import bounce_through_dram
 from tvm_neuron.codegen.kernels.fill_first import fill_first
 from tvm_neuron.codegen.kernels.fold_rows import fold_rows
 from tvm_neuron.codegen.kernels.fuse import fuse
-from tvm_neuron.codegen.kernels.guard_rows import guard_rows
 from tvm_neuron.codegen.kernels.in_rows import kernels_of
 from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operands
 from tvm_neuron.codegen.kernels.pack import pack_depth
@@ -33,10 +32,12 @@ from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.channels_first import channels_first
 from tvm_neuron.codegen.passes.choose_routes import choose_routes
 from tvm_neuron.codegen.passes.cut_batches import cut_batches
+from tvm_neuron.codegen.passes.divide_after_products import divide_after_products
 from tvm_neuron.codegen.passes.enumerate import enumerate_indices
 from tvm_neuron.codegen.passes.flat_heads import flat_heads
 from tvm_neuron.codegen.passes.fold import fold_constants
 from tvm_neuron.codegen.passes.gathers import separate_gathers
+from tvm_neuron.codegen.passes.guard_rows import guard_rows
 from tvm_neuron.codegen.passes.join_dims import join_dims
 from tvm_neuron.codegen.passes.lay_out import layouts, split_scattered
 from tvm_neuron.codegen.passes.layout import assign_partitions
@@ -382,6 +383,8 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("cut_batches", "of what is left, by weights that no rule takes", _graph(cut_batches, "rules", "device"), True),
     Step("split_windows", "windows are final", _graph(split_windows)),
     Step("split_batches", "before layouts, which follow from what is one product", _graph(split_batches, "device")),
+    Step("divide_after_products", "products are final but for their parts", _graph(divide_after_products)),
+    Step("guard_rows", "of softmaxes that are divided before products", _graph(guard_rows)),
     Step("flat_heads", "moves of heads are final", _if_quicker(flat_heads)),
     Step("vector_products", "products are final but for their parts", _if_quicker(vector_products)),
     Step("recurrences", "steps are plain now, and wait for each other", _recurrences),
@@ -405,7 +408,6 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("fuse", "results leave PSUM once", _kernels(fuse), True),
     Step("row_statistics", "while sums are alone", _kernels(row_statistics, "partition_of", "precisions", "device")),
     Step("simplified", "arithmetic, of all that was joined", _simplified, True),
-    Step("guard_rows", "what is read now is final, and NaN looks alike", _kernels(guard_rows, "partition_of")),
     Step("move_tables", "what does not fit beside a kernel", _kernels(move_tables, "partition_of"), True),
     Step("choose_operands", "in the precision asked for", _kernels(choose_operands, "precisions", "device"), True),
     Step("fold_rows", "before weights are packed otherwise", _kernels(fold_rows, "partition_of", "device")),

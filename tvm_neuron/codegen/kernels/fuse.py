@@ -101,8 +101,17 @@ def _axis_map(first: Kernel, second: Kernel, load: Load) -> dict[Axis, Linear] |
         return None
     by: dict[Axis, Linear] = {}
     for read, written in zip(maps, first.out_maps, strict=True):
-        if read.const != written.const or len(read.terms) > 1 or bool(read.terms) != bool(written.terms):
+        if read.const != written.const or bool(read.terms) != bool(written.terms):
             return None
+        if len(read.terms) > 1:
+            same = {(to.extent, step): to for to, step in written.terms.items()}
+            if len(written.terms) != len(read.terms):
+                return None
+            for axis, step in read.terms.items():
+                if (axis.extent, step) not in same:
+                    return None
+                by[axis] = Linear(0, {same[axis.extent, step]: 1})
+            continue
         for axis, step in read.terms.items():
             if step != 1 or counts(written.terms) != axis.extent:
                 return None

@@ -102,14 +102,22 @@ def choose_result_dim(block: Block, graph: Graph) -> int:
 
     Where there is none, the rule refuses the block.
     """
-    shape = block.output.shape
-    dims = result_dims(block) or [0]
+    shape, dims = block.output.shape, result_dims(block) or [0]
+    split = _split_dims(graph, block.output)
+    dims = [dim for dim in dims if dim not in split] or dims
     known: _Wishes = {}
 
     def rank(dim: int) -> tuple[int, int]:
         return _wish(graph, block.output, dim, LOOKAHEAD, known), min(shape[dim], PARTITIONS)
 
     return max(dims, key=rank)
+
+
+def _split_dims(graph: Graph, tensor: Tensor) -> set[int]:
+    """The dimensions that arithmetic reads by several axes, as heads and channels: no engine does partitions so."""
+    loads = [load for reader in graph.readers(tensor) if not reader.combine for load in reader.loads()]
+    maps = [linear_indices(load.indices) or () for load in loads if load.tensor is tensor]
+    return {dim for each in maps for dim, part in enumerate(each) if len(part.terms) > 1}
 
 
 def _wish(graph: Graph, tensor: Tensor, dim: int, depth: int, known: _Wishes) -> int:
