@@ -39,6 +39,7 @@ from tvm_neuron.codegen.passes.fold import fold_constants
 from tvm_neuron.codegen.passes.gathers import separate_gathers
 from tvm_neuron.codegen.passes.guard_rows import guard_rows
 from tvm_neuron.codegen.passes.join_dims import join_dims
+from tvm_neuron.codegen.passes.join_terms import join_terms
 from tvm_neuron.codegen.passes.lay_out import layouts, split_scattered
 from tvm_neuron.codegen.passes.layout import assign_partitions
 from tvm_neuron.codegen.passes.move_cost import kernel_ps, pricer
@@ -375,6 +376,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("compute_before_moves", "of what is left, arithmetic goes before", _graph(compute_before_moves)),
     Step("read_through_again", "which leaves moves that nothing follows", _graph(read_through)),
     Step("scale_after_products", "of what moves are left, products read through", _graph(scale_after_products)),
+    Step("join_terms", "of what moves are left, sums read through", _graph(join_terms)),
     Step("gather_once", "which shows what else is the same", _graph(reduce_once)),
     Step("write_moves_through", "moves into parts of other tensors", _graph(write_moves_through)),
     Step("sum_through_padding", "where padding is of what is summed over", _graph(sum_through_padding)),

@@ -62,6 +62,7 @@ class Graph:
     def blocks(self, blocks: Sequence[Block]) -> None:
         self._places: list[list[Block]] = []
         self._place_of: dict[Block, int] = {}
+        self._order_in: dict[int, dict[Block, int]] = {}  # of places that were asked for and did not change since
         self._writers: dict[Tensor, dict[Block, None]] = {}
         self._readers: dict[Tensor, dict[Block, None]] = {}
         for block in blocks:
@@ -81,6 +82,7 @@ class Graph:
         place = self._place_of.pop(block)
         at = self._places[place].index(block)
         del self._places[place][at]
+        self._order_in.pop(place, None)
         self._writers[block.output].pop(block)
         for tensor in block.sources():
             self._readers[tensor].pop(block)
@@ -93,6 +95,7 @@ class Graph:
 
     def _add(self, block: Block, place: int, at: int) -> None:
         self._places[place].insert(at, block)
+        self._order_in.pop(place, None)
         self._place_of[block] = place
         self._writers.setdefault(block.output, {})[block] = None
         for tensor in block.sources():
@@ -103,10 +106,12 @@ class Graph:
         found = list(blocks)
         if len(found) < 2:
             return found
-        order = {
-            other: at for place in {self._place_of[b] for b in found} for at, other in enumerate(self._places[place])
-        }
-        return sorted(found, key=lambda block: (self._place_of[block], order[block]))
+        return sorted(found, key=lambda block: (self._place_of[block], self._order(self._place_of[block])[block]))
+
+    def _order(self, place: int) -> dict[Block, int]:
+        if place not in self._order_in:
+            self._order_in[place] = {block: at for at, block in enumerate(self._places[place])}
+        return self._order_in[place]
 
 
 def linear_indices(indices: tuple[Expr, ...]) -> tuple[Linear, ...] | None:
