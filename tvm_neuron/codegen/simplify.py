@@ -64,6 +64,7 @@ from tvm_neuron.codegen.passes.skip_padding import skip_padding
 from tvm_neuron.codegen.passes.spread_rows import spread_rows
 from tvm_neuron.codegen.passes.spread_sums import can_spread, spread_sums
 from tvm_neuron.codegen.passes.sum_parts import has_parts, sum_parts
+from tvm_neuron.codegen.passes.unread import drop_unread
 from tvm_neuron.codegen.passes.vector_products import vector_products
 from tvm_neuron.codegen.passes.whole_numbers import drop_truncations
 from tvm_neuron.codegen.passes.windows import split_windows
@@ -378,6 +379,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("scale_after_products", "of what moves are left, products read through", _graph(scale_after_products)),
     Step("join_terms", "of what moves are left, sums read through", _graph(join_terms)),
     Step("gather_once", "which shows what else is the same", _graph(reduce_once)),
+    Step("drop_unread", "of what is cut, and read elsewhere", _graph(drop_unread)),
     Step("write_moves_through", "moves into parts of other tensors", _graph(write_moves_through)),
     Step("sum_through_padding", "where padding is of what is summed over", _graph(sum_through_padding)),
     Step("pad_in_order", "moves are final but for layouts", _graph(pad_in_order)),
