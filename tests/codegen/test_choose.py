@@ -109,7 +109,7 @@ def test_a_try_is_expected_to_take_as_long_as_the_longest_before(monkeypatch: py
     monkeypatch.setattr(module.time, "monotonic", lambda: now)
     monkeypatch.setattr(module, "_made", made)
     monkeypatch.setattr(module, "_with_transfers_arranged", lambda made, _device: made)
-    monkeypatch.setattr(module, "_listed", lambda *_: None)
+    monkeypatch.setattr(module, "_listed", lambda *_: [])
     assert choose([candidates()], DEVICE, Options(), keep_weights=False)[0].stage.name == "quick"
     assert asked == [1, 2 + 1, 6 + 1, 6 + 1, 6 + 1]  # the last for weights that come together
 

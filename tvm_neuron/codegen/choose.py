@@ -66,11 +66,9 @@ def choose(
         best, its = (made, way) if made.total_ps < best.total_ps else (best, its)
         seconds = max(seconds, time.monotonic() - begin)
     if options.optlevel > 1 and options.has_time(seconds):
-        arranged = _with_transfers_arranged(best, device)
-        listed = None if keep_weights or not LISTED.is_taken else _listed(best, device)
-        listed_arranged = _with_transfers_arranged(listed, device) if listed else None
-        if listed and listed_arranged and listed_arranged.total_ps < arranged.total_ps:
-            best, arranged = listed, listed_arranged
+        orders = [best, *(_listed(best, device) if LISTED.is_taken and not keep_weights else ())]
+        pairs = [(made, _with_transfers_arranged(made, device)) for made in orders]
+        best, arranged = min(pairs, key=lambda pair: pair[1].total_ps)
         # An instruction for each chunk starts sooner, by no more than one for several takes.
         if best.emitted.joined_ps * _LEAST_GAIN > best.total_ps and APART.is_taken:
             apart = _made(replace(best.stage, chunks_apart=True), best.room, device, None, keep_weights)
@@ -80,14 +78,14 @@ def choose(
     return best, its
 
 
-def _listed(made: Made, device: Device) -> Made | None:
-    """The quickest of those with its kernels in other orders, which need not be quicker; None if none finds room."""
+def _listed(made: Made, device: Device) -> list[Made]:
+    """The quickest of those with its kernels in other orders, which need not be quicker; none if none finds room."""
     found = []
     for stage in list_schedules(made.stage, made.emitted.nodes, device):
         room = place_within(stage, device, made.room.plan.spilled_bytes)
         if room is not None:
             found.append(_made(stage, room, device, None, keep_weights=False))
-    return min(found, key=lambda each: each.total_ps, default=None)
+    return sorted(found, key=lambda each: each.total_ps)[:1]
 
 
 def _with_transfers_arranged(made: Made, device: Device) -> Made:
