@@ -109,11 +109,12 @@ def test_beside_float64(chain: Chain, chip: str, is_scan: bool) -> None:
 
 def test_takes_less_time() -> None:
     model, device = Chain((1, 512), tuple(range(32)), 1, decay=0.9).model(), load_device("inf2")
-    with without("recurrences"):
+    with without("recurrences", "list_schedules"):
         steps = compile_model(model, "neuron/inf2").program
-    scan = compile_model(model, "neuron/inf2").program
+    with without("list_schedules"):  # which steps, one after the other, gain more by
+        scan = compile_model(model, "neuron/inf2").program
     assert not scans(steps)
-    assert time_program(scan, device).total_ps < 0.6 * time_program(steps, device).total_ps
+    assert time_program(scan, device).total_ps < time_program(steps, device).total_ps / 2
 
 
 @pytest.mark.slow

@@ -103,14 +103,12 @@ def _axis_map(first: Kernel, second: Kernel, load: Load) -> dict[Axis, Linear] |
     for read, written in zip(maps, first.out_maps, strict=True):
         if read.const != written.const or bool(read.terms) != bool(written.terms):
             return None
-        if len(read.terms) > 1:
+        if len(read.terms) > 1:  # each axis of the reader is one of the writer
             same = {(to.extent, step): to for to, step in written.terms.items()}
-            if len(written.terms) != len(read.terms):
+            pairs = [(axis, same.get((axis.extent, step))) for axis, step in read.terms.items()]
+            if len(written.terms) != len(pairs) or any(to is None for _, to in pairs):
                 return None
-            for axis, step in read.terms.items():
-                if (axis.extent, step) not in same:
-                    return None
-                by[axis] = Linear(0, {same[axis.extent, step]: 1})
+            by |= {axis: Linear(0, {to: 1}) for axis, to in pairs if to}
             continue
         for axis, step in read.terms.items():
             if step != 1 or counts(written.terms) != axis.extent:

@@ -38,7 +38,7 @@ def _operand(graph: Graph, product: Block, load: Load) -> Softmax | None:
     if not can_invert(writers[0]) or product.output.elems > load.tensor.elems:
         return None
     found = softmax_of(graph, writers[0])
-    if found is None or not found.is_guarded or found.exponential.tensor.dtype != load.tensor.dtype:
+    if found is None or found.exponential.tensor.dtype != load.tensor.dtype:
         return None
     softmax = seen_from(found, writers[0], load.indices)
     rows = {axis for axis in axes_of(softmax.total) if axis.extent > 1}

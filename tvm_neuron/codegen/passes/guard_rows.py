@@ -11,7 +11,7 @@ def guard_rows(graph: Graph) -> None:
     """Has the softmax do so by row, if only what guards it reads it."""
     for block in graph.blocks:
         softmax = softmax_of(graph, block)
-        if softmax is None or not softmax.is_guarded:
+        if softmax is None:
             continue
         blocks, expr = divide_by_row(graph, softmax, softmax.exponential)
         graph.replace(block, *blocks, block.with_expr(expr))

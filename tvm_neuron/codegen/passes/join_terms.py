@@ -24,10 +24,12 @@ def join_terms(graph: Graph) -> None:
         inner = _sum(writers[0])
         if inner is None or graph.readers(outer[0].tensor) != [block]:
             continue
+        if {inner[0].tensor.dtype, outer[0].tensor.dtype, block.output.dtype} != {"float32"}:
+            continue
         by = inverse(writers[0], outer[0].indices)
         data, term = (Load(load.tensor, tuple(replace_axes(i, by) for i in load.indices)) for load in inner)
         total = _total(block, term, outer[1])
-        if total is not None and {data.tensor.dtype, outer[0].tensor.dtype, block.output.dtype} == {"float32"}:
+        if total is not None:
             graph.replace(writers[0])
             graph.replace(block, block.with_expr(Apply("add", (data, total))))
 

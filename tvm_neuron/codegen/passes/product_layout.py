@@ -11,8 +11,7 @@ from tvm_neuron.schedule.tensor import Tensor
 
 PARTITIONS = 128
 LOOKAHEAD = 6  # elementwise operators between a result and the reader that cares how it lies
-_Wishes = dict[tuple[Tensor, int, int], int]
-"""What the readers of a tensor wish for, by it, its dimension and how many operators further are looked at."""
+_Read = tuple[Block, tuple[Linear, ...]]
 
 
 def depth_dims(load: Load, depth: Axis) -> list[int]:
@@ -102,45 +101,50 @@ def choose_result_dim(block: Block, graph: Graph) -> int:
 
     Where there is none, the rule refuses the block.
     """
-    shape, dims = block.output.shape, result_dims(block) or [0]
-    split = _split_dims(graph, block.output)
+    tensor, dims, wishes = block.output, result_dims(block) or [0], _Wishes(graph)
+    split = wishes.split(tensor)
     dims = [dim for dim in dims if dim not in split] or dims
-    known: _Wishes = {}
-
-    def rank(dim: int) -> tuple[int, int]:
-        return _wish(graph, block.output, dim, LOOKAHEAD, known), min(shape[dim], PARTITIONS)
-
-    return max(dims, key=rank)
+    return max(dims, key=lambda dim: (wishes.of(tensor, dim, LOOKAHEAD), min(tensor.shape[dim], PARTITIONS)))
 
 
-def _split_dims(graph: Graph, tensor: Tensor) -> set[int]:
-    """The dimensions that arithmetic reads by several axes, as heads and channels: no engine does partitions so."""
-    loads = [load for reader in graph.readers(tensor) if not reader.combine for load in reader.loads()]
-    maps = [linear_indices(load.indices) or () for load in loads if load.tensor is tensor]
-    return {dim for each in maps for dim, part in enumerate(each) if len(part.terms) > 1}
+class _Wishes:
+    """What the readers of tensors wish for; a tensor in pieces has as many writers, whose readers are the same."""
 
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.reads: dict[Tensor, list[_Read]] = {}
+        self.known: dict[tuple[Tensor, int, int], int] = {}
 
-def _wish(graph: Graph, tensor: Tensor, dim: int, depth: int, known: _Wishes) -> int:
-    """1 if the nearest reader that cares sums products along the dimension, -1 if it reduces it otherwise.
+    def split(self, tensor: Tensor) -> set[int]:
+        """The dimensions that arithmetic reads by several axes, as heads and channels: no engine does partitions so."""
+        maps = [maps for reader, maps in self._reads(tensor) if not reader.combine]
+        return {dim for each in maps for dim, part in enumerate(each) if len(part.terms) > 1}
 
-    Each is found once: a tensor in pieces has as many writers, whose readers are the same.
-    """
-    if (tensor, dim, depth) in known:
-        return known[tensor, dim, depth]
-    found = 0
-    for reader in graph.readers(tensor):
-        for load in reader.loads():
-            maps = linear_indices(load.indices)
-            if load.tensor is not tensor or maps is None:
-                continue
+    def of(self, tensor: Tensor, dim: int, depth: int) -> int:
+        """1 if the nearest reader that cares sums products along the dimension, -1 if it reduces it otherwise.
+
+        `depth` operators further are looked at.
+        """
+        if (tensor, dim, depth) in self.known:
+            return self.known[tensor, dim, depth]
+        found = 0
+        for reader, maps in self._reads(tensor):
             if any(axis.is_reduction for axis in maps[dim].terms):
                 found += -1 if isinstance(reader.expr, Load) else 1
             elif not reader.combine and depth:
                 out = linear_indices(reader.index) or ()
                 there = [d for d, m in enumerate(out) if set(m.terms) & set(maps[dim].terms)]
-                found += _wish(graph, reader.output, there[0], depth - 1, known) if there else 0
-    known[tensor, dim, depth] = max(-1, min(1, found))
-    return known[tensor, dim, depth]
+                found += self.of(reader.output, there[0], depth - 1) if there else 0
+        self.known[tensor, dim, depth] = max(-1, min(1, found))
+        return self.known[tensor, dim, depth]
+
+    def _reads(self, tensor: Tensor) -> list[_Read]:
+        """The blocks that read it, and where each of their loads does."""
+        if tensor not in self.reads:
+            loads = [(r, load) for r in self.graph.readers(tensor) for load in r.loads() if load.tensor is tensor]
+            maps = [(reader, linear_indices(load.indices)) for reader, load in loads]
+            self.reads[tensor] = [(reader, each) for reader, each in maps if each is not None]
+        return self.reads[tensor]
 
 
 def input_dim(graph: Graph, tensor: Tensor) -> int | None:

@@ -14,30 +14,31 @@ _LARGEST = 2.0**128 - 2.0**104  # of float32
 
 @dataclass(frozen=True)
 class Softmax:
-    """What a block makes: an exponential over the total of its row, and 0 in place of NaN if `is_guarded`.
+    """What a block makes: an exponential over the total of its row, and 0 in place of NaN.
 
     `blocks` are those that it takes, itself last, without what makes exponentials and totals.
     """
 
     exponential: Load
     total: Load
-    is_guarded: bool
     blocks: tuple[Block, ...]
 
 
 def softmax_of(graph: Graph, block: Block) -> Softmax | None:
-    """The softmax that a block makes, where nothing else reads what is on the way; None for any other block."""
+    """The guarded softmax that a block makes, where nothing else reads what is on the way; None for any other block."""
     pair = _guarded(graph, block)
     if pair is None:
-        return _divided(graph, block, ())
+        return None
     test, source = pair
     writers = graph.writers(source.tensor)
     if len(writers) != 1 or source.tensor.kind != "temp" or not can_invert(writers[0]):
         return None
     if {*graph.readers(source.tensor)} != {test, block}:
         return None
-    found = _divided(graph, writers[0], (test, block))
-    return found and seen_from(found, writers[0], source.indices)
+    quotient = _quotient(graph, writers[0])
+    if quotient is None:
+        return None
+    return seen_from(Softmax(*quotient, (writers[0], test, block)), writers[0], source.indices)
 
 
 def seen_from(softmax: Softmax, block: Block, indices: Sequence[Expr]) -> Softmax:
@@ -51,19 +52,17 @@ def seen_from(softmax: Softmax, block: Block, indices: Sequence[Expr]) -> Softma
 
 
 def divide_by_row(graph: Graph, softmax: Softmax, value: Expr) -> tuple[list[Block], Expr]:
-    """`value` over the total, or 0 where that is no number above 0 if the softmax is guarded; and what to make for it.
+    """`value` over the total, or 0 where that is no number above 0; before it, what to make for that.
 
     All elements of a row are NaN together: quotients by other totals are 0 or NaN. Divided by the largest number, a
     total leaves itself, but NaN if infinite: so one instruction tells.
     """
     (sums,) = graph.writers(softmax.total.tensor)
     load = Load(sums.output, sums.index)
-    blocks = [_of_each(sums, "inverse", Apply("divide", (Num(1.0), load)))]
-    expr: Expr = Apply("multiply", (value, replace(softmax.total, tensor=blocks[0].output)))
-    if softmax.is_guarded:
-        blocks.append(_of_each(sums, "finite", Apply("is_gt", (Apply("mod", (load, Num(_LARGEST))), Num(0.0)))))
-        expr = Apply("select", (replace(softmax.total, tensor=blocks[1].output), expr, Num(0.0)))
-    return blocks, expr
+    inverted = _of_each(sums, "inverse", Apply("divide", (Num(1.0), load)))
+    finite = _of_each(sums, "finite", Apply("is_gt", (Apply("mod", (load, Num(_LARGEST))), Num(0.0))))
+    factor, is_finite = (replace(softmax.total, tensor=block.output) for block in (inverted, finite))
+    return [inverted, finite], Apply("select", (is_finite, Apply("multiply", (value, factor)), Num(0.0)))
 
 
 def _of_each(sums: Block, name: str, expr: Expr) -> Block:
@@ -92,8 +91,8 @@ def _guarded(graph: Graph, block: Block) -> tuple[Block, Load] | None:
     return None
 
 
-def _divided(graph: Graph, block: Block, behind: tuple[Block, ...]) -> Softmax | None:
-    """The softmax whose quotients a block makes."""
+def _quotient(graph: Graph, block: Block) -> tuple[Load, Load] | None:
+    """The exponential and the total of its row whose quotient a block makes, and nothing else of that total."""
     match block.expr:
         case Apply("divide", (Load() as exponential, Load() as total)) if not block.combine:
             made, sums = graph.writers(exponential.tensor), graph.writers(total.tensor)
@@ -106,7 +105,7 @@ def _divided(graph: Graph, block: Block, behind: tuple[Block, ...]) -> Softmax |
     if not is_positive or sums[0].combine != "add" or sums[0].init or not isinstance(summed, Load):
         return None
     is_its = summed.tensor is exponential.tensor and _is_of_row(sums[0], summed, total, exponential)
-    return Softmax(exponential, total, bool(behind), (block, *behind)) if is_its else None
+    return (exponential, total) if is_its else None
 
 
 def _is_of_row(sums: Block, summed: Load, total: Load, element: Load) -> bool:
