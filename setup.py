@@ -181,7 +181,10 @@ setup(
         ),
         Extension(
             "tvm_neuron.native.libneuron_native",
-            [f"tvm_neuron/native/{name}.cc" for name in ("assign", "chain", "native", "products", "tape")],
+            [
+                f"tvm_neuron/native/{name}.cc"
+                for name in ("assign", "chain", "clock", "native", "products", "tape", "waits")
+            ],
             depends=[
                 f"tvm_neuron/native/{name}.h"
                 for name in ("apart", "axes", "calls", "floats", "multiply", "pool", "tile")

@@ -8,7 +8,7 @@ import pytest
 
 from tvm_neuron.native import assign, library, native
 
-ADVICE = "build its library with 'python setup.py build_ext --inplace', or install tvm_neuron again"
+ADVICE = "build it with 'python setup.py build_ext --inplace', or install tvm_neuron again"
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_a_missing_library_is_named_once(
     if content is not None:
         file.write_bytes(content)
     monkeypatch.setattr(library, "_LIBRARY", file)
-    with pytest.warns(RuntimeWarning, match=f"NumPy alone, several times slower: .*lib.so.*; {ADVICE}"):
+    with pytest.warns(RuntimeWarning, match=f"without their C.. library, several times slower: .*lib.so.*; {ADVICE}"):
         assert native() is None
     target = np.zeros((100, 100), np.float32)
     assign(target, np.ones(100, np.float32))  # no second warning, which would be an error

@@ -7,13 +7,16 @@ is never later than the instruction's place in the program, so that no wait can 
 for may be a second one, so that it doesn't move the others. What follows from other waits is left out.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import QUEUES, Instruction, Wait, affine
+from tvm_neuron.native import Tiles, find_waits
 from tvm_neuron.program import Loop, Node, Program
 from tvm_neuron.program.cells import Cells, Footprint, Place, footprints
 from tvm_neuron.program.dynamic import Dynamic, expand
@@ -24,17 +27,18 @@ Ints = NDArray[np.int64]
 def synchronise(program: Program, device: Device) -> Program:
     """The program with waits on every instruction that needs them."""
     dynamic = expand(program)
-    needed = _needed(program, device, dynamic)
-    matters = _matters(needed, dynamic)
+    tiles, cells = footprints(program, device, dynamic)
+    found = find_waits(dynamic.number, dynamic.queue, dynamic.position, as_arrays(tiles, cells), len(QUEUES))
+    needed, matters = found or waits_in_python(dynamic, tiles, cells)
     paces = _paces(program.body)
     waits: list[tuple[Wait, ...]] = []
     for number, rows in enumerate(dynamic.rows()):
         counts = dynamic.counts[number]
-        found = []
+        its: list[Wait] = []
         for queue in np.flatnonzero(matters[rows].any(axis=0)):
             values, matter = needed[rows, queue].astype(np.int64), matters[rows, queue]
-            found += _waits(QUEUES[queue], values, matter, dynamic.index[rows], counts, paces[number][:, queue])
-        waits.append(tuple(found))
+            its += _waits(QUEUES[queue], values, matter, dynamic.index[rows], counts, paces[number][:, queue])
+        waits.append(tuple(its))
     attached, _ = _attach(program.body, waits, 0)
     return program.with_body(attached)
 
@@ -63,8 +67,30 @@ class _Marks:
         return np.ndarray((len(QUEUES), *tile.shape), np.int32, marks, at * 4, strides)
 
 
-def _needed(program: Program, device: Device, dynamic: Dynamic) -> NDArray[np.int32]:
-    tiles, cells = footprints(program, device, dynamic)
+def as_arrays(tiles: Sequence[Sequence[Footprint]], cells: Mapping[Place, Cells]) -> Tiles:
+    """The footprints for `find_waits`."""
+    places = {place: at for at, place in enumerate(cells)}
+    table, axes, starts = (list[int]() for _ in range(3))
+    for tile in chain.from_iterable(tiles):
+        table += (places[tile.place], tile.is_write, len(tile.shape), len(axes), len(starts))
+        axes += chain.from_iterable(zip(tile.shape, tile.strides, strict=True))
+        starts += tile.at
+    first = np.cumsum([0, *map(len, tiles)], dtype=np.int64)
+    sizes = np.array([each.groups * each.count for each in cells.values()], np.int64)
+    return Tiles(first, np.array(table, np.int64), np.array(axes, np.int64), np.array(starts, np.int64), sizes)
+
+
+def waits_in_python(
+    dynamic: Dynamic, tiles: Sequence[Sequence[Footprint]], cells: Mapping[Place, Cells]
+) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """What `find_waits` finds."""
+    needed = _needed(dynamic, tiles, cells)
+    return needed, _matters(needed, dynamic)
+
+
+def _needed(
+    dynamic: Dynamic, tiles: Sequence[Sequence[Footprint]], cells: Mapping[Place, Cells]
+) -> NDArray[np.int32]:
     marks: dict[Place, _Marks] = {place: _Marks(size) for place, size in cells.items()}
     needed = np.zeros((len(dynamic), len(QUEUES)), np.int32)
     turn = [0] * len(dynamic.statics)

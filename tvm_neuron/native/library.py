@@ -5,7 +5,7 @@ import warnings
 from functools import cache
 from pathlib import Path
 
-_INTERFACE = 5  # of the functions below, as in native.cc; counts up when one changes
+_INTERFACE = 6  # of the functions below, as in native.cc; counts up when one changes
 _LIBRARY = Path(__file__).parent / "libneuron_native.so"
 _SIZE, _PLACE, _INT = ctypes.c_int64, ctypes.c_void_p, ctypes.c_int
 _SIGNATURES = {
@@ -17,6 +17,8 @@ _SIGNATURES = {
         *(_PLACE, _PLACE, _SIZE) * 2,
         _INT,
     ),
+    "tvm_neuron_waits": (_INT, _SIZE, *[_PLACE] * 3, _SIZE, *[_PLACE] * 4, _SIZE, *[_PLACE] * 3),
+    "tvm_neuron_clock": (_INT, *[_PLACE] * 8, _INT, _PLACE, _SIZE, _INT, *[_PLACE] * 4),
 }
 
 
@@ -30,8 +32,8 @@ def native() -> ctypes.CDLL | None:
     if isinstance(found, ctypes.CDLL):
         return found
     warnings.warn(
-        f"the hardware model runs on NumPy alone, several times slower: {found}; build its library with 'python "
-        "setup.py build_ext --inplace', or install tvm_neuron again",
+        f"the compiler and the hardware model run without their C++ library, several times slower: {found}; build it "
+        "with 'python setup.py build_ext --inplace', or install tvm_neuron again",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -1,3 +1,3 @@
 // The version of the functions in this library, which Python compares before it calls any.
 
-extern "C" __attribute__((visibility("default"))) int tvm_neuron_native_interface() { return 5; }
+extern "C" __attribute__((visibility("default"))) int tvm_neuron_native_interface() { return 6; }

@@ -20,6 +20,7 @@ port's access that is known to be ready, so it gets ready after the earliest of 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,8 @@ from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import QUEUES, Cost
 from tvm_neuron.isa.engines import BY_NAME, of_dma
+from tvm_neuron.native import Timed, Times
+from tvm_neuron.native import run_clock as run_by_library
 from tvm_neuron.program import Program
 from tvm_neuron.program.dynamic import Dynamic, who
 from tvm_neuron.sim.dependence import Flags, dependent
@@ -78,7 +81,12 @@ def run_clock(
     Raises:
         ProgramError: the program deadlocks, or an instruction takes longer than can be counted.
     """
-    core = CoreClock(program, device, dynamic, costs, dependent(dynamic) if needs_own is None else needs_own)
+    needs_own = dependent(dynamic) if needs_own is None else needs_own
+    timed = _timed(device, dynamic, costs, needs_own)
+    times = run_by_library(timed, _MOST_PS, OWN)
+    if times is not None:
+        return _result(dynamic, timed, times)
+    core = CoreClock(program, device, dynamic, costs, needs_own)  # says what waits for ever
     while core.run_to_transfer():
         core.transfer()
     return core.result()
@@ -96,30 +104,26 @@ class CoreClock:
 
     def __init__(self, program: Program, device: Device, dynamic: Dynamic, costs: list[Cost], needs_own: Flags) -> None:
         self.program, self.dynamic = program, dynamic
-        hz = [clock_hz(device, instruction.engine) for instruction in dynamic.statics]
-        most = _MOST_PS // max(1, len(dynamic))
-        busy = _durations([cost.busy_cycles for cost in costs], hz, most)
-        latency = _durations([cost.latency_cycles for cost in costs], hz, most)
-        waits: list[list[tuple[int, int]]] = [[] for _ in range(len(dynamic))]
-        for rows, queue, counts in dynamic.needs():
-            for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
-                if count > 0:
-                    waits[row].append((queue, count))
-        self.rows = [np.flatnonzero(dynamic.queue == code) for code in range(len(QUEUES))]
-        number = dynamic.number
-        self.busy: list[list[int]] = [busy[number[rows]].tolist() for rows in self.rows]
-        self.latency: list[list[int]] = [latency[number[rows]].tolist() for rows in self.rows]
-        self.needs_own: list[list[bool]] = [needs_own[rows].tolist() for rows in self.rows]
-        self.waits = [[waits[row] for row in rows.tolist()] for rows in self.rows]
+        self.timed = timed = _timed(device, dynamic, costs, needs_own)
+        borders = timed.first.tolist()
+        queues = [slice(*pair) for pair in pairwise(borders)]
+        self.busy: list[list[int]] = [timed.busy[its].tolist() for its in queues]
+        self.latency: list[list[int]] = [timed.latency[its].tolist() for its in queues]
+        self.needs_own: list[list[bool]] = [timed.needs_own[its].tolist() for its in queues]
+        waits = [tuple(wait) for wait in timed.waits.tolist()]
+        each = [waits[slice(*pair)] for pair in pairwise(timed.first_wait.tolist())]
+        self.waits: list[list[list[tuple[int, int]]]] = [each[its] for its in queues]
+        numbers = dynamic.number[_by_queue(dynamic)]
         self.dram_bytes: list[list[int]] = [
-            [costs[at].dram_bytes for at in number[rows].tolist()] if code in _DMA else []
-            for code, rows in enumerate(self.rows)
+            [costs[at].dram_bytes for at in numbers[its].tolist()] if code in _DMA else []
+            for code, its in enumerate(queues)
         ]
-        shared = shared_ports(device, dynamic)
-        self.partners = [partners(queue, shared) for queue in QUEUES]
-        ports = [[at for at, port in enumerate(shared) if accesses(each, port)] for each in dynamic.statics]
-        self.ports = [[ports[at] for at in number[rows].tolist()] for rows in self.rows]
-        self.port_count = len(shared)
+        self.port_count = timed.partners.shape[1]
+        self.partners: list[dict[int, int]] = [
+            {port: int(other) for port, other in enumerate(others) if other >= 0} for others in timed.partners
+        ]
+        ports = [[port for port in range(self.port_count) if bits >> port & 1] for bits in timed.ports.tolist()]
+        self.ports = [ports[its] for its in queues]
         self.begin(0)
 
     def begin(self, at: int) -> None:
@@ -253,7 +257,8 @@ class CoreClock:
         for queue, name in enumerate(QUEUES):
             at = len(self.starts[queue])
             if at < len(self.busy[queue]):
-                instruction = self.dynamic.statics[self.dynamic.number[self.rows[queue][at]]]
+                row = _by_queue(self.dynamic)[self.timed.first[queue] + at]
+                instruction = self.dynamic.statics[self.dynamic.number[row]]
                 other, count = next((o, c) for o, c in self.waits[queue][at] if c > len(self.done[o]))
                 raise ProgramError(
                     f"Deadlock: '{who(self.program, instruction)}' on {name} waits for {count} completions of "
@@ -262,16 +267,64 @@ class CoreClock:
 
     def result(self) -> Clock:
         """All times, in program order."""
-        start, end, done, waited, why, turn = (np.zeros(len(self.dynamic), np.int64) for _ in range(6))
-        stalls = [[0] * (len(QUEUES) + 2) for _ in QUEUES]
-        for queue, rows in enumerate(self.rows):
-            start[rows], done[rows] = self.starts[queue], self.done[queue]
-            end[rows] = start[rows] + np.array(self.busy[queue], np.int64)
-            waited[rows], why[rows] = self.waited[queue], self.why[queue]
-            if queue in _DMA:
-                turn[rows] = start[rows] - np.cumsum(waited[rows]) - np.array(self.latency[queue], np.int64)
-                stalls[queue][BUS] = int(turn[rows].sum())
-            for other in np.unique(why[rows]).tolist():
-                if other >= 0:
-                    stalls[queue][other] = int(waited[rows][why[rows] == other].sum())
-        return Clock(start, end, done, waited, why.astype(np.int8), turn, self.end, stalls)
+        starts, done, waited = (
+            np.fromiter(chain.from_iterable(times), np.int64) for times in (self.starts, self.done, self.waited)
+        )
+        why = np.fromiter(chain.from_iterable(self.why), np.int8)
+        return _result(self.dynamic, self.timed, Times(starts, done, waited, why))
+
+
+def _by_queue(dynamic: Dynamic) -> NDArray[np.int64]:
+    """Dynamic instructions, those of each queue together."""
+    return np.argsort(dynamic.queue, kind="stable")
+
+
+def _timed(device: Device, dynamic: Dynamic, costs: list[Cost], needs_own: Flags) -> Timed:
+    hz = [clock_hz(device, instruction.engine) for instruction in dynamic.statics]
+    most = _MOST_PS // max(1, len(dynamic))
+    busy = _durations([cost.busy_cycles for cost in costs], hz, most)
+    latency = _durations([cost.latency_cycles for cost in costs], hz, most)
+    shared = shared_ports(device, dynamic)
+    bits = [sum(accesses(each, port) << at for at, port in enumerate(shared)) for each in dynamic.statics]
+    others = [[partners(queue, shared).get(port, -1) for port in range(len(shared))] for queue in QUEUES]
+    order = _by_queue(dynamic)
+    number = dynamic.number[order]
+    first_wait, waits = _waits(dynamic, order)
+    return Timed(
+        np.array([code in _DMA for code in range(len(QUEUES))]),
+        np.searchsorted(dynamic.queue[order], np.arange(len(QUEUES) + 1)),
+        busy[number], latency[number], needs_own[order], first_wait, waits, np.array(bits, np.uint8)[number],
+        np.array(others, np.int8).reshape(len(QUEUES), len(shared)),
+    )  # fmt: skip
+
+
+def _waits(dynamic: Dynamic, order: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of instructions in this order: where the waits of each begin, and all of them as (queue, completions)."""
+    needs = dynamic.needs()
+    rows = np.concatenate([np.zeros(0, np.int64), *(its for its, *_ in needs)])
+    counts = np.concatenate([np.zeros(0, np.int64), *(counts for *_, counts in needs)])
+    queues = np.repeat(np.array([queue for _, queue, _ in needs], np.int64), [len(its) for its, *_ in needs])
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    there = np.flatnonzero(counts > 0)
+    chosen = there[np.argsort(place[rows[there]], kind="stable")]
+    first = np.searchsorted(place[rows[chosen]], np.arange(len(order) + 1))
+    return first, np.stack([queues[chosen], counts[chosen]], axis=1)
+
+
+def _result(dynamic: Dynamic, timed: Timed, times: Times) -> Clock:
+    order = _by_queue(dynamic)
+    start, end, done, waited, why, turn = (np.zeros(len(dynamic), np.int64) for _ in range(6))
+    start[order], end[order], done[order] = times.starts, times.starts + timed.busy, times.done
+    waited[order], why[order] = times.waited, times.why
+    stalls, total = [[0] * (len(QUEUES) + 2) for _ in QUEUES], 0
+    for queue, (first, last) in enumerate(pairwise(timed.first.tolist())):
+        its, rows = slice(first, last), order[first:last]
+        total = max(total, int(times.done[last - 1]) if last > first else 0)
+        if queue in _DMA:
+            turn[rows] = times.starts[its] - np.cumsum(times.waited[its]) - timed.latency[its]
+            stalls[queue][BUS] = int(turn[rows].sum())
+        for other in np.unique(times.why[its]).tolist():
+            if other >= 0:
+                stalls[queue][other] = int(times.waited[its][times.why[its] == other].sum())
+    return Clock(start, end, done, waited, why.astype(np.int8), turn, total, stalls)

@@ -1,10 +1,11 @@
 """weight_tiles: a contraction's weights as stationary tiles, packed as they will lie on the partitions."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,17 +45,25 @@ class WeightTile:
         return replace(self, run=run, packed=self.packed[first : first + count])
 
 
+_PACKED: WeakKeyDictionary[Kernel, dict[Hashable, list[WeightTile]]] = WeakKeyDictionary()
+"""By kernel, which is emitted once for each order that the clock compares, and is of one device."""
+
+
 def weight_tiles(kernel: Kernel, channels: Sequence[Segment], data_first: int, device: Device) -> list[WeightTile]:
     """The tiles of each run of output channels; the data's channel 0 lies on the absolute partition `data_first`.
 
     Where whole blocks of the weights are zero (groups), each tile keeps only the depth it needs.
     """
-    root = kernel.root
-    assert isinstance(root, Contraction)
-    found = _tile_runs(kernel, root, channels, data_first, device)
-    _warn_of_infinities(kernel, root)
-    with np.errstate(over="ignore"):
-        return [_pack(root, run, depth, parts, data_first) for run, depth, parts in found]
+    known = _PACKED.setdefault(kernel, {})
+    key = (tuple(channels), data_first)
+    if key not in known:
+        root = kernel.root
+        assert isinstance(root, Contraction)
+        found = _tile_runs(kernel, root, channels, data_first, device)
+        _warn_of_infinities(kernel, root)
+        with np.errstate(over="ignore"):
+            known[key] = [_pack(root, run, depth, parts, data_first) for run, depth, parts in found]
+    return known[key]
 
 
 def _warn_of_infinities(kernel: Kernel, root: Contraction) -> None:

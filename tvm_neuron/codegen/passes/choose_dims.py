@@ -60,11 +60,13 @@ class _Search:
         self.prices: dict[Hashable, tuple[list[tuple[Tensor | int, int, float]], float]] = {}
         self.places = {block: _places(block) for block in graph.blocks}
         joined = {tensor: self._is_joined(tensor) for tensor in graph.tensors()}
-        self.forms: dict[Block, tuple[Hashable, list[Tensor]]] = {}
+        numbers: dict[Hashable, int] = {}  # of forms, which are long to compare
+        self.forms: dict[Block, tuple[int, list[Tensor]]] = {}
         for block in graph.blocks:
             form, tensors = form_of(block)
             is_last = block is graph.writers(block.output)[-1]
-            self.forms[block] = (form, is_last, *(joined[tensor] for tensor in tensors)), tensors
+            whole = (form, is_last, *(joined[tensor] for tensor in tensors))
+            self.forms[block] = numbers.setdefault(whole, len(numbers)), tensors
 
     def improve(self) -> bool:
         """Changes what can be changed for the better; whether there was anything."""

@@ -1,0 +1,111 @@
+// waits: for each instruction, which of those before it in other queues must be complete before it starts.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+#include "calls.h"
+
+namespace {
+
+constexpr int kQueues = 12;
+using Counts = std::array<int32_t, kQueues>;  // of each queue, how many of its instructions
+
+// What an instruction touches of one memory: cells from `at`, `axes` of (count, step) apart.
+struct Tile {
+  int64_t place, is_write, rank, axes, at;
+};
+
+// For every cell of a memory, the last that read it and that wrote it, of each queue. Pages of the system's zeros: what
+// is never touched takes no memory.
+struct Marks {
+  explicit Marks(int64_t cells)
+      : writes(static_cast<Counts*>(std::calloc(cells, sizeof(Counts))), std::free),
+        reads(static_cast<Counts*>(std::calloc(cells, sizeof(Counts))), std::free) {}
+  std::unique_ptr<Counts, void (*)(void*)> writes, reads;
+};
+
+inline void RaiseTo(Counts& most, const Counts& counts) {
+  for (int q = 0; q < kQueues; ++q) most[q] = std::max(most[q], counts[q]);
+}
+
+template <typename Do>
+inline void ForEach(const int64_t* axes, int64_t rank, int64_t at, Do&& act) {
+  const int64_t count = axes[0], step = axes[1];
+  if (rank == 1) {
+    for (int64_t i = 0; i < count; ++i) act(at + i * step);
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) ForEach(axes + 2, rank - 1, at + i * step, act);
+}
+
+void Last(const Counts* marks, const int64_t* axes, int64_t rank, int64_t at, Counts& most) {
+  Counts found = most;
+  ForEach(axes, rank, at, [&](int64_t cell) { RaiseTo(found, marks[cell]); });
+  most = found;
+}
+
+// A count is no consequence of the others where no instruction that is waited for has waited for so many. `known` holds
+// for each instruction of a queue what is complete when it starts.
+void Matters(const Counts& needed, int queue, int64_t position, std::vector<Counts>* known, bool* matters) {
+  Counts clock = {};
+  if (!known[queue].empty()) clock = known[queue].back();
+  clock[queue] = static_cast<int32_t>(position);
+  const Counts* theirs[kQueues];
+  int others[kQueues], more = 0;
+  for (int q = 0; q < kQueues; ++q) {
+    if (needed[q] <= clock[q]) continue;
+    theirs[more] = &known[q][needed[q] - 1];
+    others[more++] = q;
+  }
+  for (int i = 0; i < more; ++i) {
+    int q = others[i];
+    matters[q] = std::all_of(theirs, theirs + more, [&](const Counts* there) { return needed[q] > (*there)[q]; });
+    clock[q] = needed[q];
+  }
+  for (int i = 0; i < more; ++i) RaiseTo(clock, *theirs[i]);
+  known[queue].push_back(clock);
+}
+
+}  // namespace
+
+// Instruction i is the next one of static instruction `number[i]`, the `position[i]`-th of `queue[i]`; the tiles of
+// static instruction n are those from `first_tile[n]` on, each with where it starts every time. Writes, for each
+// instruction and queue, how many must be complete, and whether that is no consequence of the others. Returns 0 where
+// there are other than 12 queues.
+EXPORTED int tvm_neuron_waits(
+    int queues, int64_t rows, const int32_t* number, const int8_t* queue, const int64_t* position, int64_t statics,
+    const int64_t* first_tile, const int64_t* tiles, const int64_t* axes, const int64_t* at, int64_t places,
+    const int64_t* cells, int32_t* needed, bool* matters) {
+  if (queues != kQueues) return 0;
+  std::vector<Marks> marks;
+  for (int64_t place = 0; place < places; ++place) marks.emplace_back(cells[place]);
+  std::vector<int64_t> turn(statics);
+  std::vector<Counts> known[kQueues];
+  const Tile* all = reinterpret_cast<const Tile*>(tiles);
+  for (int64_t row = 0; row < rows; ++row) {
+    const int32_t its = number[row];
+    const Tile *begin = all + first_tile[its], *end = all + first_tile[its + 1];
+    const int64_t time = turn[its]++;
+    Counts most = {};
+    for (const Tile* tile = begin; tile < end; ++tile) {
+      const Marks& memory = marks[tile->place];
+      const int64_t start = at[tile->at + time];
+      Last(memory.writes.get(), axes + tile->axes, tile->rank, start, most);
+      if (tile->is_write) Last(memory.reads.get(), axes + tile->axes, tile->rank, start, most);
+    }
+    const int32_t count = static_cast<int32_t>(position[row] + 1);
+    const int its_queue = queue[row];
+    for (const Tile* tile = begin; tile < end; ++tile) {
+      Counts* memory = tile->is_write ? marks[tile->place].writes.get() : marks[tile->place].reads.get();
+      ForEach(axes + tile->axes, tile->rank, at[tile->at + time],
+              [&](int64_t cell) { memory[cell][its_queue] = count; });
+    }
+    std::copy(most.begin(), most.end(), needed + row * kQueues);
+    Matters(most, its_queue, position[row], known, matters + row * kQueues);
+  }
+  return 1;
+}
