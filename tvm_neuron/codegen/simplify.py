@@ -25,6 +25,7 @@ from tvm_neuron.codegen.kernels.tables import move_tables
 from tvm_neuron.codegen.kernels.turn_inputs import is_of_input, turn_inputs
 from tvm_neuron.codegen.kernels.widen_outputs import widen_outputs
 from tvm_neuron.codegen.overlap.work import load_ps
+from tvm_neuron.codegen.passes.add_after_contractions import add_after_contractions
 from tvm_neuron.codegen.passes.after_moves import scale_after_moves
 from tvm_neuron.codegen.passes.batches import split_batches
 from tvm_neuron.codegen.passes.before_moves import compute_before_moves
@@ -377,6 +378,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("compute_before_moves", "of what is left, arithmetic goes before", _graph(compute_before_moves)),
     Step("read_through_again", "which leaves moves that nothing follows", _graph(read_through)),
     Step("scale_after_products", "of what moves are left, products read through", _graph(scale_after_products)),
+    Step("add_after_contractions", "of what moves are left, sums read through", _graph(add_after_contractions)),
     Step("join_terms", "of what moves are left, sums read through", _graph(join_terms)),
     Step("gather_once", "which shows what else is the same", _graph(reduce_once)),
     Step("drop_unread", "of what is cut, and read elsewhere", _graph(drop_unread)),
