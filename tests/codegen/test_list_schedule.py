@@ -18,7 +18,7 @@ from tvm_neuron.codegen.steps import without
 from tvm_neuron.hw import load_device
 from tvm_neuron.sim import time_program
 
-ENCODER = Encoder(64, 4, 40, layers=2)
+ENCODER = Encoder(96, 3, 50, layers=2)
 
 
 def _others(stage: Stage, chip: str) -> list[Stage]:
@@ -30,7 +30,8 @@ def _others(stage: Stage, chip: str) -> list[Stage]:
 @pytest.mark.parametrize("chip", ["inf1", "inf2"])
 def test_the_same_kernels_compute_the_same(chip: str) -> None:
     """In float64, each in its new place: what it reads must be there."""
-    graph, stage = _stage(ENCODER, chip)
+    with without("add_after_contractions"):  # which rounds what it adds up beforehand to float32
+        graph, stage = _stage(ENCODER, chip)
     inputs = {name: value.astype(np.float64) for name, value in ENCODER.inputs().items()}
     wanted = run_graph(graph_of(ENCODER.model()), inputs)
     (result,) = (value for tensor, value in wanted.items() if tensor.kind == "output")
