@@ -90,7 +90,7 @@ def test_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("turns", "size"), [(2, (256, 4, 32, 4)), (3, (128, 2, 40, 5))])
+@pytest.mark.parametrize(("turns", "size"), [(2, (256, 4, 64, 4)), (3, (128, 2, 40, 5))])
 def test_turns_load_weights_again(turns: int, size: tuple[int, int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """The same numbers."""
     monkeypatch.setattr(overlap, "TURNS", (turns,))

@@ -37,7 +37,7 @@ def encoder(layers: int) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("make", "sizes"), [(encoder, (3, 4, 6)), (lambda steps: lstm_seq2seq(steps, 32, 50), (1, 2, 4))]
+    ("make", "sizes"), [(encoder, (4, 5, 7)), (lambda steps: lstm_seq2seq(steps, 32, 50), (1, 2, 4))]
 )
 def test_twice_the_layers_take_twice_the_work(make: Any, sizes: tuple[int, ...]) -> None:
     calls_of_a_build(make(1))  # what is done once for a process
