@@ -37,7 +37,7 @@ Spans = Mapping[Axis, Span]
 
 @dataclass(frozen=True)
 class OnChip:
-    """A tensor, or a box of one, in SBUF: dimension `partition_dim` in chunks of 128, the others within a partition.
+    """A tensor, or a box of one, in SBUF or PSUM: dimension `partition_dim` in chunks of 128, the others within each.
 
     `origin` is the first element of each dimension that is here, `strides` are in elements, 0 for the partition one.
     """
@@ -48,6 +48,8 @@ class OnChip:
     origin: tuple[int, ...]
     strides: tuple[int, ...]
     chunk_elems: int
+    space: str = "sbuf"
+    joins_chunks: bool = True  # whether one access covers several of them: no PSUM bank ends in between
 
     def tile(self, maps: Sequence[Linear], channel: Axis, free: Sequence[Axis], spans: Spans) -> Tile:
         """The elements `maps` over the spans: [channels, *free].
@@ -68,7 +70,7 @@ class OnChip:
         moved, more = _free_offset(maps, self.strides, self.origin, self.partition_dim, channel, spans)
         item = size_bytes(self.dtype)
         return Tile(
-            "sbuf",
+            self.space,
             self.dtype,
             affine(start % PARTITIONS),
             run.size if has_channel else 1,

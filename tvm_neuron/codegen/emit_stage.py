@@ -19,6 +19,7 @@ from tvm_neuron.codegen.emit.images import transfer_image
 from tvm_neuron.codegen.emit.movement import emit_movement
 from tvm_neuron.codegen.emit.positions import load_positions
 from tvm_neuron.codegen.emit.product import emit_product, emit_transposition
+from tvm_neuron.codegen.emit.stay_in_psum import STAY_IN_PSUM, stay_in_psum
 from tvm_neuron.codegen.emit.vector import emit_vector
 from tvm_neuron.codegen.emit.vectors import Vectors
 from tvm_neuron.codegen.emit.weights_memory import WeightsMemory
@@ -76,6 +77,9 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
     sums = sums_on_the_way(stage.kernels)
     emitter = Emitter(builder, room.plan, device, dram, room.keeps, images=images, uses=_uses(stage), sums=sums)
     emitter.chunks_apart = stage.chunks_apart
+    if STAY_IN_PSUM.is_taken:
+        emitter.in_psum = stay_in_psum(stage.kernels, room.plan, stage.outputs, device)
+        builder.leave_banks(emitter.in_psum.values())
     ends = [0]
     arrivals, departures = _transfers(stage, room)
     for number, kernel in enumerate(stage.kernels):

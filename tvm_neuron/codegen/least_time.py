@@ -14,10 +14,12 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from tvm_neuron.codegen.emit.stay_in_psum import may_stay
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Apply, Expr, axes_of, loads
 from tvm_neuron.schedule.kernel import ACCUMULATOR, ROOT, Kernel, Reduction, Statistics
 from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.uses import readers_of
 
 _PS_PER_SECOND = 10**12
 _OPERATIONS = 3  # of one instruction at most: ACT multiplies, adds and takes a function
@@ -52,6 +54,7 @@ class _Work:
 
     def __init__(self, kernels: Sequence[Kernel], macs: Mapping[Kernel, float], device: Device) -> None:
         self.device, self.kernels = device, [kernel for kernel in _of_data(kernels) if not kernel.by_dma]
+        self.readers = readers_of(self.kernels)
         self.macs = {kernel: macs[kernel] for kernel in self.kernels if macs.get(kernel)}
         rates_hz = (device.act_clock_hz, device.pool_clock_hz * device.narrow_rate)  # elements of a lane, at best
         self.lanes_hz = device.partitions * sum(rates_hz)
@@ -60,11 +63,11 @@ class _Work:
         self.taken = self._taken_out()
 
     def _taken_out(self) -> dict[Kernel, float]:
-        """Numbers that must leave PSUM; what adds up to one tensor does so once, what is only reduced does by that."""
-        readers: dict[Tensor, list[Kernel]] = {}
-        for kernel in self.kernels:
-            for tensor in kernel.sources():
-                readers.setdefault(tensor, []).append(kernel)
+        """Numbers that must leave PSUM; what adds up to one tensor does so once, what is only reduced does by that.
+
+        What may stay there leaves by the arithmetic that reads it, two numbers at a time at most.
+        """
+        readers = self.readers
         written = Counter[Tensor]()
         for kernel in self.macs:
             written[kernel.out] += self.made[kernel]
@@ -72,8 +75,13 @@ class _Work:
         for kernel, macs in self.macs.items():
             is_reduced = all(isinstance(other.root, Reduction) for other in readers.get(kernel.out, [kernel]))
             share = min(1.0, kernel.out.elems / written[kernel.out])
-            found[kernel] = 0.0 if kernel.expr is ROOT and is_reduced else min(self.made[kernel] * share, macs)
+            at_once = 2 if self._may_stay(kernel) else 1
+            leaves = min(self.made[kernel] * share, macs) / at_once
+            found[kernel] = 0.0 if kernel.expr is ROOT and is_reduced else leaves
         return found
+
+    def _may_stay(self, kernel: Kernel) -> bool:
+        return may_stay(kernel, self.readers.get(kernel.out, []))
 
     def ways(self) -> tuple[Costs, Costs]:
         """Of each sum of products or reduction, what it takes in one way and in the other."""
@@ -117,7 +125,8 @@ class _Work:
         reduced = device.instruction_latency_cycles / fastest
         ends: dict[Tensor, float] = {}
         for kernel in self.kernels:
-            own = each if kernel in self.macs else reduced if isinstance(kernel.root, Reduction) else 0.0
+            is_brought_out = kernel in self.macs and not self._may_stay(kernel)
+            own = each if is_brought_out else reduced if isinstance(kernel.root, Reduction) else 0.0
             begin = max((ends.get(tensor, 0.0) for tensor in kernel.sources() if tensor is not kernel.out), default=0.0)
             ends[kernel.out] = min(ends.get(kernel.out, begin + own), begin + own)
         return max(ends.values(), default=0.0)

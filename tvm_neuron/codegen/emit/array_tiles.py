@@ -85,12 +85,14 @@ class ArrayTiles:
         dims = self._dims([spans[axis].size for axis in kernel.free])
         rows = spans[kernel.channel].size
         shape_of = Squeeze([*end.patterns, Tile("psum", "float32", Affine(), rows, Affine(), dims)])
-        bank = replace(builder.psum_tile(rows, shape_of.dims(dims), loops), dims=dims)
+        stays = kernel.out in self.emitter.in_psum
+        bank = end.out if stays else replace(builder.psum_tile(rows, shape_of.dims(dims), loops), dims=dims)
         if self.group is None:
             yield spans, bank
         else:
             yield from self._members(self.group, spans, bank)
-        end.finish(shape_of, shape_of(bank), loops)
+        if not stays:
+            end.finish(shape_of, shape_of(bank), loops)
 
     def _dims(self, counts: list[int]) -> Dims:
         """How a bank is filled: without gaps, but for the values of the grouped axis."""
@@ -113,6 +115,6 @@ class ArrayTiles:
                 one = replace(span, start=span.start + turn, size=1, inner=inner)
                 moved = [] if depth is None else [(depth, every * step)]
                 place = bank.offset
-                offset = affine(place.base, [*place.terms, *moved], place.phase + turn * step, place.wrap)
+                offset = affine(place.base + turn * step, [*place.terms, *moved], place.phase, place.wrap)
                 dims = tuple((s, 1 if d == at else count) for d, (s, count) in enumerate(bank.dims))
                 yield {**spans, group: one}, replace(bank, offset=offset, dims=dims)

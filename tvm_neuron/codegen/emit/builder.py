@@ -1,6 +1,6 @@
 """Builder: collects a program: its loops, DRAM tensors, vectors kept in SBUF, and rings of short-lived memory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 from typing import Any
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.allocation.layouts import ALIGNMENT_BYTES, aligned
+from tvm_neuron.allocation.storage import OnChip
 from tvm_neuron.codegen.emit.holder import Holder
 from tvm_neuron.codegen.emit.vectors import Vectors
 from tvm_neuron.codegen.emit.weights_memory import WeightsMemory
@@ -70,6 +71,7 @@ class Builder:
         self.prologue: list[Node] = []  # runs once, when the program is loaded
         self._levels: list[list[Node]] = [[]]
         self._psum_tiles = 0
+        self._psum_banks = device.psum_banks  # those around which tiles go
         self.vectors = vectors
 
     @property
@@ -134,9 +136,14 @@ class Builder:
             self.repeats[self.tensors[-1].name] = repeats
         return alike[-1]
 
+    def leave_banks(self, tensors: Iterable[OnChip]) -> None:
+        """The last banks of PSUM to tensors that lie there."""
+        bank = self.device.psum_bank_bytes
+        self._psum_banks = min((tensor.offset // bank for tensor in tensors), default=self._psum_banks)
+
     def psum_tile(self, partitions: int, dims: tuple[tuple[int, int], ...], loops: Loops) -> Tile:
-        """A PSUM bank for each iteration of `loops`, one after the other around all banks."""
-        bank, banks = self.device.psum_bank_bytes, self.device.psum_banks
+        """A PSUM bank for each iteration of `loops`, one after the other around all that no tensor has."""
+        bank, banks = self.device.psum_bank_bytes, self._psum_banks
         phase = self._psum_tiles % banks * bank
         self._psum_tiles += int(np.prod([count for _, count in loops], dtype=np.int64))
         offset = affine(0, _linear_terms(loops, bank), phase, banks * bank)

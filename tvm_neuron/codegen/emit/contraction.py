@@ -162,8 +162,11 @@ class _Run:
             ends = [TileEnd(self.emitter, kernel, part) for part in each]
             dims = contiguous([each[0][axis].size for axis in kernel.free])
             shape_of = self._shape_of(ends, each[0], dims)
-            psum = builder.psum_tile(columns, shape_of.dims(dims), loops)
+            stays = kernel.out in self.emitter.in_psum
+            psum = shape_of(ends[0].out) if stays else builder.psum_tile(columns, shape_of.dims(dims), loops)
             self._emit_sums(each[0], shape_of, psum)
+            if stays:
+                continue
             for part, end in zip(each, ends, strict=True):
                 low = part[side].start * rows if side else 0
                 end.finish(shape_of, replace(psum, partition=Affine(low), partitions=rows), loops)
@@ -172,7 +175,8 @@ class _Run:
         """All chunks of few elements into one bank, for one way out; whether that keeps engines for less time."""
         emitter, kernel, (first, columns, count) = self.emitter, self.kernel, self.tile.run
         elems = prod(high - low for axis, (low, high) in region.items() if axis in kernel.free)
-        if self.root.side or elems * count > emitter.device.moving_max_elems:
+        stays = kernel.out in emitter.in_psum
+        if self.root.side or stays or elems * count > emitter.device.moving_max_elems:
             return False
         found = joined(emitter, kernel, self.tile.run)
         if found is None:
@@ -218,7 +222,7 @@ class _Run:
         """Matmuls over the whole depth."""
         begun: set[int] = set()
         for run, index, low in self.tile.depth_runs:
-            corner = replace(psum, partition=Affine(low), partitions=self.tile.columns)
+            corner = replace(psum, partition=psum.partition.plus(low), partitions=self.tile.columns)
             self._emit_depth(spans, run, index, shape_of, corner, is_first=low not in begun)
             begun.add(low)
 

@@ -62,6 +62,7 @@ class Emitter:
     chunks_apart: bool = False  # one instruction for several chunks of partitions has to be clearly less work
     joined_ps: int = 0  # for which those that do keep their engines
     positions: dict[Tensor, OnChip] = field(default_factory=dict)  # constants of the current kernel, see `positions`
+    in_psum: Mapping[Tensor, OnChip] = field(default_factory=dict)  # see `stay_in_psum`
 
     @contextmanager
     def joining(self) -> Iterator[None]:
@@ -117,6 +118,8 @@ class Emitter:
         """Where the tensor can be reached now: staged, resident, or in DRAM; constants that are moved as weights."""
         if tensor in self._staged:
             return self._staged[tensor]
+        if tensor in self.in_psum:
+            return self.in_psum[tensor]
         if tensor.value is not None and tensor not in self.dram:
             dtype = device_dtype(tensor.dtype)
             if tensor.dtype != dtype and not _fits(tensor.value):

@@ -31,7 +31,7 @@ def joined(emitter: Emitter, kernel: Kernel, run: Segment) -> tuple[Kernel, Axis
         return None
     read = [kernel.root.load.tensor] if isinstance(kernel.root, Reduction) else []
     places = [emitter.storage(t) for t in (kernel.out, *read, *(load.tensor for load in kernel.operand_loads()))]
-    if not all(isinstance(place, OnChip) for place in places):
+    if not all(isinstance(place, OnChip) and place.joins_chunks for place in places):
         return None
     return in_chunks(kernel, kernel.channel, run)
 

@@ -1,0 +1,86 @@
+"""stay_in_psum: what the PE array makes for ACT and POOL alone stays in PSUM, where they read it.
+
+Scores of attention and rows of a norm are read two or three times, first of all to be reduced: to copy them to SBUF
+would take an instruction, and for large ones the whole of ACT, before the first of these. An access covers one bank at
+most, so that a chunk of partitions has to fit into one.
+"""
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+from tvm_neuron.allocation.layouts import on_chip
+from tvm_neuron.allocation.memory_plan import MemoryPlan
+from tvm_neuron.allocation.storage import OnChip
+from tvm_neuron.codegen.steps import Alternative
+from tvm_neuron.hw import Device
+from tvm_neuron.isa.dtypes import size_bytes
+from tvm_neuron.schedule.kernel import ROOT, Contraction, Gather, Kernel, Product, Scan, Transposition
+from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tiling import PARTITIONS
+from tvm_neuron.schedule.uses import readers_of, writers_of
+
+STAY_IN_PSUM = Alternative("stay_in_psum", "the order of kernels is known, and with it what needs room at a time")
+_MOST_BANKS = 2  # for what stays: the array fills the others in turn, and waits where they are few
+_DTYPE = "float32"  # in which PSUM holds everything
+
+
+def stay_in_psum(
+    kernels: Sequence[Kernel], plan: MemoryPlan, leaving: Container[Tensor], device: Device
+) -> Mapping[Tensor, OnChip]:
+    """Where the tensors that stay lie, in the last banks; each has its own from its writer to its last reader.
+
+    None of those that are `leaving` the core, for transfers know SBUF alone.
+    """
+    writers, readers = writers_of(kernels), readers_of(kernels)
+    place = {kernel: number for number, kernel in enumerate(kernels)}
+    busy_until = [-1] * min(_MOST_BANKS, device.psum_banks - 1)
+    found: dict[Tensor, OnChip] = {}
+    for number, kernel in enumerate(kernels):
+        tensor, its = kernel.out, readers.get(kernel.out, [])
+        if tensor in plan.in_dram or tensor in leaving or len(writers[tensor]) != 1 or not may_stay(kernel, its):
+            continue
+        banks, lies = _lies(tensor, plan.partition_of[tensor], device)
+        free = [
+            at for at in range(len(busy_until) - banks + 1) if all(end < number for end in busy_until[at : at + banks])
+        ]
+        if lies is None or not free:
+            continue
+        at = free[0]
+        busy_until[at : at + banks] = [max(place[reader] for reader in its)] * banks
+        found[tensor] = replace(lies, offset=(device.psum_banks - at - banks) * device.psum_bank_bytes)
+    return found
+
+
+def may_stay(kernel: Kernel, readers: Sequence[Kernel]) -> bool:
+    """Whether the array makes all of what the kernel writes, and engines that reach PSUM are all that read it."""
+    root, out = kernel.root, kernel.out
+    if not isinstance(root, Contraction | Product | Transposition) or kernel.expr is not ROOT or not readers:
+        return False
+    if out.kind != "temp" or out.dtype != _DTYPE or out.is_spread or (isinstance(root, Contraction) and root.side):
+        return False
+    return all(_reaches(reader, kernel.out) for reader in readers)
+
+
+def _reaches(reader: Kernel, tensor: Tensor) -> bool:
+    root = reader.root
+    if reader.by_dma or isinstance(root, Gather | Scan) or tensor in reader.multiplied():
+        return False
+    if isinstance(root, Contraction) and root.scale and root.scale.tensor is tensor:
+        return False
+    return not (isinstance(root, Transposition) and root.source.tensor is tensor)
+
+
+def _lies(tensor: Tensor, dim: int, device: Device) -> tuple[int, OnChip | None]:
+    """How many banks it takes, and how it lies in them; None where a chunk of partitions needs more than one.
+
+    Or where it has more partitions than the array has columns, which write one each, always the same.
+    """
+    elems = prod(extent for d, extent in enumerate(tensor.shape) if d != dim)
+    chunks, bank = -(-tensor.shape[dim] // PARTITIONS), device.psum_bank_bytes // size_bytes(_DTYPE)
+    if elems > bank or tensor.shape[dim] > device.pe_columns < PARTITIONS:
+        return chunks, None
+    lies = replace(on_chip(_DTYPE, dim, 0, (0,) * len(tensor.shape), tensor.shape), space="psum")
+    if elems * chunks <= bank:
+        return 1, lies
+    return chunks, replace(lies, chunk_elems=bank, joins_chunks=False)
