@@ -38,6 +38,7 @@ from tvm_neuron.codegen.passes.enumerate import enumerate_indices
 from tvm_neuron.codegen.passes.flat_heads import flat_heads
 from tvm_neuron.codegen.passes.fold import fold_constants
 from tvm_neuron.codegen.passes.gathers import separate_gathers
+from tvm_neuron.codegen.passes.group_sums import group_sums
 from tvm_neuron.codegen.passes.guard_rows import guard_rows
 from tvm_neuron.codegen.passes.join_dims import join_dims
 from tvm_neuron.codegen.passes.join_terms import join_terms
@@ -221,12 +222,15 @@ def _run(work: _Work, steps: Iterable[Step[_Work]]) -> None:
             step.run(work)
 
 
-def _if_quicker(change: Callable[[Graph], bool]) -> Callable[[_Work], None]:
-    """What changes the graph, if there is anything to change, if rules take it, and if that takes less time."""
+def _if_quicker(change: Callable[..., bool], *names: str) -> Callable[[_Work], None]:
+    """What changes the graph, if there is anything to change, if rules take it, and if that takes less time.
+
+    It is told so much of the work besides.
+    """
 
     def run(w: _Work) -> None:
         trial = replace(w, graph=_copied(w.graph))
-        if w.is_quick or not change(trial.graph):
+        if w.is_quick or not change(trial.graph, *(getattr(w, name) for name in names)):
             return
         try:
             is_quicker = _price_laid_out(trial) < _price_laid_out(w)
@@ -392,6 +396,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("divide_after_products", "products are final but for their parts", _graph(divide_after_products)),
     Step("guard_rows", "of softmaxes that are divided before products", _graph(guard_rows)),
     Step("flat_heads", "moves of heads are final", _if_quicker(flat_heads)),
+    Step("group_sums", "moves of groups are final", _if_quicker(group_sums, "device")),
     Step("vector_products", "products are final but for their parts", _if_quicker(vector_products)),
     Step("recurrences", "steps are plain now, and wait for each other", _recurrences),
     Step("scan", "windows and batches are final, so that what is a cumulative sum looks like one", _scan),

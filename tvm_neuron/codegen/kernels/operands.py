@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -30,6 +31,7 @@ def choose_operands(kernels: list[Kernel], precisions: Precisions, device: Devic
             origin = kernel.origins[0]
             precision = precisions.of(origin.name)
             is_sum = isinstance(kernel.root, Product) and kernel.root.is_sum
+            is_sum |= _adds_few(kernel, device)
             dtype = "float32" if is_sum else _operand_dtype(kernel, precision)
             if device.fp32_matmul_passes and isinstance(kernel.root, Contraction) and _only_moves(kernel.root):
                 dtype = precision.stored
@@ -91,6 +93,20 @@ def _only_moves(root: Contraction) -> bool:
         return False
     sizes = np.abs(root.weights)
     return bool(((sizes == 0) | (sizes == 1)).all() and sizes.sum(axis=0).max() <= 1)
+
+
+def _adds_few(kernel: Kernel, device: Device) -> bool:
+    """Whether the PE array only adds up float32, of few columns: in float32, as other engines sum, it takes no longer.
+
+    What the sum is multiplied by then may be the weights' one number.
+    """
+    root, passes = kernel.root, device.fp32_matmul_passes
+    if not passes or not isinstance(root, Contraction) or root.data.dtype != "float32" or root.scale:
+        return False
+    columns = prod(axis.extent for axis in (*kernel.free, *root.steps))
+    if columns * passes > device.matmul_min_cycles or max(root.weights.shape) > _MOST_MOVED:
+        return False
+    return bool(np.isin(root.weights, (0, root.weights.flat[np.argmax(root.weights != 0)])).all())
 
 
 def _operand_dtype(kernel: Kernel, precision: Precision) -> str:
