@@ -104,3 +104,14 @@ def test_groups_that_are_read_as_such() -> None:
     """A pool by group, which leaves nothing for the channels of a group to read, stays what it is."""
     case = Case(reads_groups=True)
     check(network(case), inputs(case), "inf2", "all", roundings=40)
+
+
+@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+def test_rows_are_gone_over_once_for_all_scales(chip: str) -> None:
+    """A row's own scale and the model's are multiplied first: distances, their squares, and then all at once."""
+    case = Case()
+    program = compile_model(network(case), f"neuron/{chip}").program
+    elems = case.size * case.size
+    found = [i.mnemonic for _, i in program.instructions() if i.engine == "act" and i.tiles()[0][2].free_elems == elems]
+    assert found.count("activation") - 1 == 2  # the third brings out what the last product makes
+    assert found.count("activation_reduce") == 1

@@ -160,10 +160,23 @@ class Arithmetic:
                 inner, shift = left, self.operand(right)
         match inner:
             case Apply("multiply", (left, right)) if self._is_scalar(right):
-                inner, scale = left, self.operand(right)
+                inner, scale = self._scaled_once(left, right)
         source = self._tile(inner)
         source = spread(source, result.dims)
         self.builder.emit(Activation(result=result, source=source, scale=scale, bias=shift, function=function))
+
+    def _scaled_once(self, inner: Expr, scale: Expr) -> tuple[Expr, Operand]:
+        """What is multiplied on the way in, and by what: where two numbers follow, for a long row, by their product.
+
+        As a norm's rows, by what their own numbers make and then by what the model has learned.
+        """
+        match inner:
+            case Apply("multiply", (left, first)) if (
+                inner not in self._made and self._is_scalar(first) and not self._is_scalar(left)
+                and self._elems() > _FEW and not isinstance(scale, Num) and not isinstance(first, Num)
+            ):
+                return self._scaled_once(left, Apply("multiply", (first, scale)))
+        return inner, self.operand(scale)
 
     def _binary(self, op: str, left: Expr, right: Expr, result: Tile) -> None:
         if self._is_scalar(left) and op in _COMMUTES and not self._is_scalar(right):

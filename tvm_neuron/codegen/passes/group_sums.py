@@ -11,6 +11,7 @@ from math import prod
 
 import numpy as np
 
+from tvm_neuron.codegen.passes.moves import plain_axes
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, axes_of, loads, replace_axes, rewrite
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
@@ -58,7 +59,10 @@ def group_sums(graph: Graph, device: Device) -> bool:
         changed = {reader: _reading(reader, by, groups) for reader in readers}
         if not readers or any(other is None for other in changed.values()):
             continue
-        graph.replace(block, _sum(block, groups, by[block.output]))
+        scaled = _scaled(graph, block)
+        if scaled is not None:
+            graph.replace(scaled.writer)
+        graph.replace(block, _sum(block, groups, by[block.output], scaled))
         for each in made:
             graph.replace(each, _for_each(each, by, groups))
         for reader, other in changed.items():
@@ -137,17 +141,45 @@ def _for_channels(tensor: Tensor, groups: _Groups) -> Tensor:
     return Tensor(f"{tensor.name}.channels", shape, tensor.dtype)
 
 
-def _sum(block: Block, groups: _Groups, out: Tensor) -> Block:
-    """As a product with a matrix that has ones where two channels are of one group."""
+@dataclass(frozen=True)
+class _Scaled:
+    """What is added up is `tensor` times a number, which `writer` makes for nothing else."""
+
+    writer: Block
+    tensor: Tensor
+    factor: float
+
+
+def _scaled(graph: Graph, block: Block) -> _Scaled | None:
+    """As of means of channels: the array multiplies by the number with its ones."""
+    (read,) = block.loads()
+    writers = graph.writers(read.tensor)
+    if read.tensor.kind != "temp" or len(writers) != 1 or graph.readers(read.tensor) != [block] or writers[0].combine:
+        return None
+    match writers[0].expr:
+        case Apply("multiply", (Load(tensor) as load, Num(factor))):
+            pass
+        case Apply("divide", (Load(tensor) as load, Num(number))) if number:
+            factor = 1 / number
+        case _:
+            return None
+    is_plain = plain_axes(writers[0].index) is not None and load.indices == writers[0].index
+    is_alike = tensor.value is None and tensor.shape == read.tensor.shape and tensor.dtype == "float32"
+    return _Scaled(writers[0], tensor, float(factor)) if is_plain and is_alike and factor else None
+
+
+def _sum(block: Block, groups: _Groups, out: Tensor, scaled: _Scaled | None) -> Block:
+    """As a product with a matrix that has one number where two channels are of one group, and no other."""
     every = np.arange(groups.channels) // groups.inner.extent
-    value = (every[:, None] == every[None, :]).astype(np.float32)
+    value = (every[:, None] == every[None, :]).astype(np.float32) * np.float32(scaled.factor if scaled else 1)
     table = Tensor(f"{out.name}.groups", value.shape, "float32", value=value)
     channel, summed = Axis("m", groups.channels), Axis("k", groups.channels, True)
     assert isinstance(block.expr, Load)
     read = tuple(Index(summed) if d == groups.data_dim else part for d, part in enumerate(block.expr.indices))
     index = tuple(Index(channel) if d == groups.dim else part for d, part in enumerate(block.index))
     axes = (*(channel if axis is groups.outer else axis for axis in block.axes if axis is not groups.inner), summed)
-    expr = Apply("multiply", (Load(block.expr.tensor, read), Load(table, (Index(summed), Index(channel)))))
+    tensor = scaled.tensor if scaled else block.expr.tensor
+    expr = Apply("multiply", (Load(tensor, read), Load(table, (Index(summed), Index(channel)))))
     return replace(block, axes=axes, output=out, index=index, expr=expr)
 
 
