@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from tests.codegen.on_core import PRECISIONS, check
-from tests.onnx_models import Arrays, make_model
+from tests.codegen.on_core import PRECISIONS, check, on_core
+from tests.onnx_models import Arrays, make_model, reference
 from tests.stages.networks import compile_model
 from tvm_neuron.codegen.steps import without
 from tvm_neuron.hw import load_device
@@ -115,3 +115,24 @@ def test_rows_are_gone_over_once_for_all_scales(chip: str) -> None:
     found = [i.mnemonic for _, i in program.instructions() if i.engine == "act" and i.tiles()[0][2].free_elems == elems]
     assert found.count("activation") - 1 == 2  # the third brings out what the last product makes
     assert found.count("activation_reduce") == 1
+
+
+@pytest.mark.parametrize("is_mixed", [False, True])
+def test_what_is_infinite_stays_in_its_group(is_mixed: bool) -> None:
+    """A matrix that adds up groups has zeros, by which infinity is NaN: taken where all groups are infinite anyway."""
+    random, shape = np.random.default_rng(5), (1, 24, 4, 4)
+    weights = {"w": random.standard_normal((24, 24, 1, 1)).astype(np.float32)} if is_mixed else {}
+    weights |= {"ones": np.ones(6, np.float32), "zeros": np.zeros(6, np.float32)}
+    weights |= {"grouped": np.int64([1, 6, -1]), "whole": np.int64(shape)}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]) if is_mixed else helper.make_node("Relu", ["x"], ["c"]),
+        helper.make_node("Reshape", ["c", "grouped"], ["g"]),
+        helper.make_node("InstanceNormalization", ["g", "ones", "zeros"], ["n"]),
+        helper.make_node("Reshape", ["n", "whole"], ["y"]),
+    ]
+    model = make_model(nodes, {"x": shape}, ["y"], weights)
+    x = random.standard_normal(shape).astype(np.float32)
+    x[0, 5, 1, 2] = np.inf
+    (wanted,), (found,) = reference(model, {"x": x}), on_core(model, {"x": x}, "inf2")
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(wanted))
+    assert np.isfinite(wanted).any() != is_mixed

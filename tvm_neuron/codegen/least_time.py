@@ -67,13 +67,12 @@ class _Work:
 
         What may stay there leaves by the arithmetic that reads it, two numbers at a time at most.
         """
-        readers = self.readers
         written = Counter[Tensor]()
         for kernel in self.macs:
             written[kernel.out] += self.made[kernel]
         found: dict[Kernel, float] = {}
         for kernel, macs in self.macs.items():
-            is_reduced = all(isinstance(other.root, Reduction) for other in readers.get(kernel.out, [kernel]))
+            is_reduced = all(isinstance(other.root, Reduction) for other in self.readers.get(kernel.out, [kernel]))
             share = min(1.0, kernel.out.elems / written[kernel.out])
             at_once = 2 if self._may_stay(kernel) else 1
             leaves = min(self.made[kernel] * share, macs) / at_once

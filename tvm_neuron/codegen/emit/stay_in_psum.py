@@ -40,13 +40,16 @@ def stay_in_psum(
         tensor, its = kernel.out, readers.get(kernel.out, [])
         if tensor in plan.in_dram or tensor in leaving or len(writers[tensor]) != 1 or not may_stay(kernel, its):
             continue
-        banks, lies = _lies(tensor, plan.partition_of[tensor], device)
-        free = [
-            at for at in range(len(busy_until) - banks + 1) if all(end < number for end in busy_until[at : at + banks])
-        ]
-        if lies is None or not free:
+        if plan.dtypes[tensor] != _DTYPE:  # it would not be rounded, which must not depend on the order
             continue
-        at = free[0]
+        lies = _lies(tensor, plan.partition_of[tensor], device)
+        if lies is None:
+            continue
+        banks = 1 if lies.joins_chunks else -(-tensor.shape[lies.partition_dim] // PARTITIONS)
+        places = range(len(busy_until) - banks + 1)
+        at = next((at for at in places if all(end < number for end in busy_until[at : at + banks])), None)
+        if at is None:
+            continue
         busy_until[at : at + banks] = [max(place[reader] for reader in its)] * banks
         found[tensor] = replace(lies, offset=(device.psum_banks - at - banks) * device.psum_bank_bytes)
     return found
@@ -59,7 +62,7 @@ def may_stay(kernel: Kernel, readers: Sequence[Kernel]) -> bool:
         return False
     if out.kind != "temp" or out.dtype != _DTYPE or out.is_spread or (isinstance(root, Contraction) and root.side):
         return False
-    return all(_reaches(reader, kernel.out) for reader in readers)
+    return all(_reaches(reader, out) for reader in readers)
 
 
 def _reaches(reader: Kernel, tensor: Tensor) -> bool:
@@ -71,16 +74,14 @@ def _reaches(reader: Kernel, tensor: Tensor) -> bool:
     return not (isinstance(root, Transposition) and root.source.tensor is tensor)
 
 
-def _lies(tensor: Tensor, dim: int, device: Device) -> tuple[int, OnChip | None]:
-    """How many banks it takes, and how it lies in them; None where a chunk of partitions needs more than one.
+def _lies(tensor: Tensor, dim: int, device: Device) -> OnChip | None:
+    """How it lies from byte 0 of PSUM on; None where a chunk of partitions needs more than one bank.
 
     Or where it has more partitions than the array has columns, which write one each, always the same.
     """
     elems = prod(extent for d, extent in enumerate(tensor.shape) if d != dim)
     chunks, bank = -(-tensor.shape[dim] // PARTITIONS), device.psum_bank_bytes // size_bytes(_DTYPE)
     if elems > bank or tensor.shape[dim] > device.pe_columns < PARTITIONS:
-        return chunks, None
+        return None
     lies = replace(on_chip(_DTYPE, dim, 0, (0,) * len(tensor.shape), tensor.shape), space="psum")
-    if elems * chunks <= bank:
-        return 1, lies
-    return chunks, replace(lies, chunk_elems=bank, joins_chunks=False)
+    return lies if elems * chunks <= bank else replace(lies, chunk_elems=bank, joins_chunks=False)

@@ -123,6 +123,8 @@ def _is_finite(expr: Expr) -> bool:
             return bool(np.isfinite(value))
         case Load(tensor, _):
             return tensor.value is None or bool(np.isfinite(tensor.value).all())
+        case Apply("divide", (left, Num(value))):
+            return value != 0 and _is_finite(left)
         case Apply(op, args):
             return op in _FINITE and all(map(_is_finite, args))
     return False

@@ -2,7 +2,8 @@
 
 A norm of groups adds up each channel, then those of a group, and all channels of the group read what becomes of that.
 Within partitions, both take the sums off the partitions and bring the results back. The PE array does so where they
-lie: its columns are the channels again, each with the sum of its own group.
+lie: its columns are the channels again, each with the sum of its own group. It multiplies all other groups by zero, so
+that this is for what is infinite in all channels if in any: see `Mixed`.
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,8 @@ from math import prod
 
 import numpy as np
 
+from tvm_neuron.codegen.passes.by_array import Mixed
+from tvm_neuron.codegen.passes.copies import replace_tensors
 from tvm_neuron.codegen.passes.moves import plain_axes
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, axes_of, loads, replace_axes, rewrite
@@ -52,6 +55,8 @@ def group_sums(graph: Graph, device: Device) -> bool:
             continue
         others = (axis.extent for axis in block.spatial if axis is not groups.outer)
         if _SHARE * passes * prod(others) > device.matmul_min_cycles:
+            continue
+        if not all(map(Mixed(graph).holds, block.sources())):
             continue
         made = _made_of(graph, block.output, groups)
         by = {each.output: _for_channels(each.output, groups) for each in (block, *made)}
@@ -190,15 +195,8 @@ def _for_each(block: Block, by: Mapping[Tensor, Tensor], groups: _Groups) -> Blo
     to: dict[Axis, Expr] = {axis: Index(channel)}
     axes = tuple(channel if each is axis else each for each in block.axes)
     index = tuple(replace_axes(part, to) for part in block.index)
-    expr = replace_axes(_of_channels(block.expr, by), to)
+    expr = replace_axes(replace_tensors(block, by).expr, to)
     return replace(block, axes=axes, output=by[block.output], index=index, expr=expr)
-
-
-def _of_channels(expr: Expr, by: Mapping[Tensor, Tensor]) -> Expr:
-    def leaf(part: Num | Index | Load) -> Expr:
-        return Load(by[part.tensor], part.indices) if isinstance(part, Load) and part.tensor in by else part
-
-    return rewrite(expr, leaf)
 
 
 def _reading(reader: Block, by: Mapping[Tensor, Tensor], groups: _Groups) -> Block | None:
