@@ -101,6 +101,8 @@ class _Work:
     before: Graph | None = None  # what it was before layouts
     has_turned: bool = False  # inputs are transposed, where the DMA could do that
     turns_inputs: bool = False  # inputs come transposed by DMA
+    has_rows: bool = False  # the array moves what DMA might move in rows sooner
+    moves_rows: bool = False  # DMA moves that
     spreads_sums: bool = False  # the PE array adds up rows where they lie along the partitions
     sums_parts: bool = False  # the PE array puts images of few channels beside each other
 
@@ -147,7 +149,8 @@ def kernels_by_layout(
     """As `make_kernels`, with tensors laid out block by block and, where their price is clearly less, other ways.
 
     And without scans, whose price does not know how memory and transfers go along with them, with images side by side
-    as sums, and with inputs that come transposed by DMA where the device does that at a rate.
+    as sums, with rows moved by DMA, which may wait for others, and with inputs that come transposed by DMA where the
+    device does that at a rate.
     """
     work = _begun(graph, rules, device, precisions, tuning, is_quick)
     plain = replace(work, graph=work.without_scans) if work.without_scans else None
@@ -168,6 +171,7 @@ def kernels_by_layout(
         parts = replace(work, graph=_copied(work.graph), sums_parts=True)
         ways.append(min(_ways(parts), key=lambda way: way.price_ps))
     turned = [_laid_out(way, way.dims, turns_inputs=True) for way in ways if _can_turn(way)]
+    ways += [_laid_out(way, way.dims, moves_rows=True) for way in ways if way.has_rows and not is_quick]
     for way in (*ways, *turned):
         _run(way, STEPS[_PRICED:])
     ways += [way for way in turned if any(kernel.is_turned for kernel in way.kernels)]
@@ -205,10 +209,11 @@ def _ways(work: _Work) -> list[_Work]:
     return work.ways or [_laid_out(work, {})]
 
 
-def _laid_out(w: _Work, dims: Mapping[Tensor, int], turns_inputs: bool = False) -> _Work:
+def _laid_out(w: _Work, dims: Mapping[Tensor, int], turns_inputs: bool = False, moves_rows: bool = False) -> _Work:
     """A copy where the graph's tensors lie so, with its kernels as far as they are priced."""
     before = w.before or w.graph
-    way = replace(w, graph=_copied(before), before=before, dims=dims, turns_inputs=turns_inputs, ways=[])
+    way = replace(w, graph=_copied(before), before=before, dims=dims, ways=[])
+    way.turns_inputs, way.moves_rows = turns_inputs, moves_rows
     turn = _place_of("turn_inputs")
     _run(way, STEPS[_LAYOUTS:turn])
     way.has_turned = any(map(is_of_input, way.kernels))
@@ -330,8 +335,9 @@ def _join_moves(w: _Work) -> None:
 
 
 def _apply_rules(w: _Work) -> None:
-    made = (kernels_of(block, w.rules, w.partition_of, w.device) for block in w.graph.blocks)
-    w.kernels = list(chain.from_iterable(made))
+    made = [kernels_of(block, w.rules, w.partition_of, w.device) for block in w.graph.blocks]
+    w.has_rows = any(len(ways) > 1 for ways in made)
+    w.kernels = list(chain.from_iterable(ways[-1] if w.moves_rows else ways[0] for ways in made))
 
 
 def _turn_inputs(w: _Work) -> None:

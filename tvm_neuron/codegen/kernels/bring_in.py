@@ -27,15 +27,16 @@ class Source:
 
 
 def source_of(data: Tensor, kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int]) -> Source | None:
-    """The source of what only one kernel reads and DMA brings from DRAM, perhaps padded with one number; else None.
+    """The source of what DMA brings from DRAM, perhaps padded with one number; None for anything else.
 
-    That is an input, or a temporary that goes through DRAM since it lies otherwise on the partitions.
+    That is an input, or a temporary that only one kernel reads and that goes through DRAM since it lies otherwise on
+    the partitions.
     """
+    if data.kind == "input":
+        return Source(data, (0,) * len(data.shape), (0,) * len(data.shape), data.shape, None, ())
     writers = tuple(kernel for kernel in kernels if kernel.out is data)
     if sum(data in kernel.sources() for kernel in kernels) != 1:
         return None
-    if data.kind == "input":
-        return Source(data, (0,) * len(data.shape), (0,) * len(data.shape), data.shape, None, ())
     moves = [kernel for kernel in writers if kernel.by_dma]
     fills = {kernel.expr for kernel in writers if not kernel.by_dma}
     if len(moves) != 1 or len(fills) > 1 or not all(isinstance(expr, Num) for expr in fills):

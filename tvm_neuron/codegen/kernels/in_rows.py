@@ -1,7 +1,9 @@
 """in_rows: what moves few channels off many rows goes by DMA, row by row, where the PE array would take longer.
 
 An image with its channels last comes with its rows on the partitions, and the array transposes three numbers at a time,
-one of each channel. If an engine first puts the columns of each channel side by side, DMA moves whole rows.
+one of each channel. If an engine first puts the columns of each channel side by side, DMA moves whole rows. So it does
+with the columns of an image on the partitions, if the array first brings its rows there. And where rows are in order as
+they are, an input's above all, DMA alone does it.
 """
 
 from collections.abc import Sequence
@@ -20,8 +22,13 @@ from tvm_neuron.schedule.tensor import Tensor
 _BY_ARRAY = "transposition"  # the rule by which the PE array moves
 
 
-def kernels_of(block: Block, rules: Sequence[Rule], partition_of: dict[Tensor, int], device: Device) -> list[Kernel]:
-    """The kernel of a block, or several that do the same in less time; `partition_of` gets the tensors between them.
+def kernels_of(
+    block: Block, rules: Sequence[Rule], partition_of: dict[Tensor, int], device: Device
+) -> list[list[Kernel]]:
+    """The kernel of a block, or several that do the same in less time; then others by which DMA may do it sooner.
+
+    Those are by what they take by themselves: whether work that goes on meanwhile is delayed, the clock tells.
+    `partition_of` gets the tensors between them.
 
     Raises:
         UnschedulableError: no rule takes the block.
@@ -29,34 +36,50 @@ def kernels_of(block: Block, rules: Sequence[Rule], partition_of: dict[Tensor, i
     kernel = apply_rules(block, rules, Context(device, partition_of))
     load, root = block.expr, kernel.root
     if not isinstance(load, Load) or not isinstance(root, Transposition) or root.row not in block.spatial:
-        return [kernel]
-    source = load.tensor
-    brought = Tensor(f"{block.output.name}.brought", source.shape, source.dtype)
-    ordered = Tensor(f"{block.output.name}.rows", tuple(axis.extent for axis in _axes(block)), source.dtype)
-    lie = {**partition_of, brought: partition_of[source], ordered: _axes(block).index(root.row)}
+        return [[kernel]]
+    if kernel_ps(kernel, partition_of, device) <= 1000 * device.dma_start_ns:  # no transfer is over so soon
+        return [[kernel]]
     by_dma = [rule for rule in rules if rule.name != _BY_ARRAY]
-    try:
-        found = [apply_rules(step, by_dma, Context(device, lie)) for step in _steps(block, load, brought, ordered)]
-    except UnschedulableError:  # rows can't be put in order so: the array's way is the only one
-        return [kernel]
-    *_, orders, _move = found
-    if orders.by_dma or sum(kernel_ps(each, lie, device) for each in found) >= kernel_ps(kernel, partition_of, device):
-        return [kernel]
-    partition_of |= {each.out: lie[each.out] for each in found if each.out is not block.output}
-    return found
+    device = replace(device, dma_transpose_percent=0)  # what comes element by element is turned by `turn_inputs`
+
+    def price_ps(way: list[Kernel]) -> int:
+        return sum(kernel_ps(each, partition_of, device) for each in way)
+
+    usual, others = [kernel], []
+    for dim in (None, *range(len(_axes(block)))):
+        steps = [block] if dim is None else _in_order(block, load, dim, partition_of)
+        try:
+            before = [apply_rules(step, rules, Context(device, partition_of)) for step in steps[:-1]]
+            found = [*before, apply_rules(steps[-1], by_dma, Context(device, partition_of))]
+        except UnschedulableError:  # rows can't be put in order so
+            continue
+        if before and before[-1].by_dma:
+            continue
+        if before and before[-1].root is None:
+            usual = min(usual, found, key=price_ps)
+        else:
+            others.append(found)
+    best = min(others, key=price_ps, default=usual)
+    return [usual, best] if price_ps(best) < price_ps(usual) else [usual]
 
 
-def _steps(block: Block, load: Load, brought: Tensor, ordered: Tensor) -> list[Block]:
-    """An input comes into SBUF, where engines read it; what is moved is put in the order of the result, and moved."""
-    index = tuple(map(Index, _axes(block)))
-    bring = []
-    if load.tensor.kind == "input":
+def _in_order(block: Block, load: Load, dim: int, partition_of: dict[Tensor, int]) -> list[Block]:
+    """An input comes into SBUF, where engines read it; what is moved is put in the order of the result, and moved.
+
+    In order, its dimension `dim` lies on the partitions.
+    """
+    index, steps, source = tuple(map(Index, _axes(block))), [], load.tensor
+    if source.kind == "input":
+        brought = Tensor(f"{block.output.name}.brought", source.shape, source.dtype)
+        partition_of[brought] = partition_of[source]
         axes = tuple(Axis(f"d{d}", extent) for d, extent in enumerate(brought.shape))
         whole = tuple(map(Index, axes))
-        bring = [canonical(Block(block.origin, axes, brought, whole, Load(load.tensor, whole)))]
+        steps = [canonical(Block(block.origin, axes, brought, whole, Load(source, whole)))]
         load = replace(load, tensor=brought)
+    ordered = Tensor(f"{block.output.name}.rows", tuple(axis.extent for axis in _axes(block)), source.dtype)
+    partition_of[ordered] = dim
     order = replace(block, axes=_axes(block), output=ordered, index=index, expr=load)
-    return [*bring, canonical(order), canonical(block.with_expr(Load(ordered, index)))]
+    return [*steps, canonical(order), canonical(block.with_expr(Load(ordered, index)))]
 
 
 def _axes(block: Block) -> tuple[Axis, ...]:

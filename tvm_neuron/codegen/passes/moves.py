@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tvm_neuron.codegen.passes.canonical import canonical
-from tvm_neuron.codegen.passes.product_layout import result_dims
+from tvm_neuron.codegen.passes.product_layout import result_partitions
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, replace_axes, rewrite
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear, counts, linear
@@ -156,7 +156,8 @@ def write_through(
 def write_products_through(graph: Graph) -> None:
     """Lets a product of run-time tensors write where its result is only moved to: heads side by side, say.
 
-    A reader then sums over all heads at once, rather than over the channels of one after the other.
+    A reader then sums over all heads at once, rather than over the channels of one after the other. Not where it is
+    moved to places that the PE array writes on fewer partitions at a time: rows of windows one after the other, say.
     """
     for source in list(graph.tensors()):
         writers, readers = graph.writers(source), graph.readers(source)
@@ -167,7 +168,7 @@ def write_products_through(graph: Graph) -> None:
         if axes is None or len(graph.writers(readers[0].output)) != 1:
             continue
         changed = redirected(writers[0], source, axes, readers[0])
-        if result_dims(changed):
+        if result_partitions(changed) >= max(1, result_partitions(writers[0])):
             graph.replace(readers[0])
             graph.replace(writers[0], changed)
 

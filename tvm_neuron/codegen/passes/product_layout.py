@@ -8,8 +8,8 @@ from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.partitions import is_addressable, stepping
 from tvm_neuron.schedule.roles import product_factors
 from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tiling import PARTITIONS
 
-PARTITIONS = 128
 LOOKAHEAD = 6  # elementwise operators between a result and the reader that cares how it lies
 _Read = tuple[Block, tuple[Linear, ...]]
 
@@ -41,15 +41,26 @@ def depth_lies(load: Load, dim: int, depth: Axis) -> tuple[int, dict[Axis, int]]
 
 def result_dims(block: Block) -> list[int]:
     """The dimensions of a product's result that can lie on the partitions: an axis of one operand alone does there."""
+    return list(_result_axes(block))
+
+
+def result_partitions(block: Block) -> int:
+    """On how many partitions at most the PE array can leave a product's result at a time; 0 if on none."""
+    return max((min(axis.extent, PARTITIONS) for axis in _result_axes(block).values()), default=0)
+
+
+def _result_axes(block: Block) -> dict[int, Axis]:
+    """The axis that lies on the partitions by each dimension of a product's result that can lie there."""
     pair, out_maps = product_factors(block), linear_indices(block.index)
     if pair is None or out_maps is None:
-        return []
+        return {}
     left, right = ({a for m in linear_indices(load.indices) or () for a in m.terms} for load in pair)
-    found = []
+    found = {}
     for d, part in enumerate(out_maps):
         own = [axis for axis, step in part.terms.items() if step == 1 and axis in left ^ right]
-        if is_addressable(part, own[0] if own else Axis("m", 1)):
-            found.append(d)
+        axis = own[0] if own else Axis("m", 1)
+        if is_addressable(part, axis):
+            found[d] = axis
     return found
 
 
