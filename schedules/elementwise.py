@@ -1,6 +1,6 @@
 """Arithmetic on elements in place (activations, sums, fills, copies) runs on the ACT and POOL engines."""
 
-from tvm_neuron.schedule.expr import INTEGER, Apply, Axis, Expr, loads
+from tvm_neuron.schedule.expr import INTEGER, Apply, Axis, Expr, Load, loads
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.kernel import Kernel, kernel_of
 from tvm_neuron.schedule.operations import ACTIVATION, ALU, BITWISE, LOGIC, PARTITION_START_STEP
@@ -12,7 +12,7 @@ from tvm_neuron.schedule.rule import Context, Refusal
 class ElementwiseRule:
     """Every operand keeps its partitions; along the free axes any linear pattern may be read.
 
-    What is only copied may come from several runs of partitions: of all heads' channels those of each.
+    What is only copied may come from several runs of partitions, or go there: of all heads' channels those of each.
     """
 
     name = "elementwise"
@@ -31,11 +31,12 @@ class ElementwiseRule:
         if unknown:
             return Refusal(f"no engine computes '{unknown}'")
         here = out_maps[context.partition_of[block.output]]
-        if len(here.terms) > 1 or any(step != 1 for step in here.terms.values()):
+        channel = next((axis for axis, step in here.terms.items() if step == 1), None) or Axis("p", 1)
+        is_moved = isinstance(block.expr, Load) and channel in here.terms and is_addressable(here, channel)
+        if here.terms and here.terms != {channel: 1} and not is_moved:
             return Refusal("it writes partitions in a permuted order")
         if here.const % PARTITION_START_STEP:
             return Refusal(f"it would have to start at partition {here.const}")
-        channel = next(iter(here.terms), None) or Axis("p", 1)
         for load in block.loads():
             if load.tensor.value is not None:
                 continue

@@ -205,8 +205,9 @@ class Kernel:
 
     @cached_property
     def stepped(self) -> frozenset[Axis]:
-        """The free axes along which its arithmetic reads from one run of partitions after the other."""
-        every = [part.terms for load in self.operand_loads() for part in linear_indices(load.indices) or ()]
+        """The free axes along which its arithmetic reads from one run of partitions after the other, or writes so."""
+        reads = (linear_indices(load.indices) or () for load in self.operand_loads())
+        every = [part.terms for maps in (*reads, self.out_maps) for part in maps]
         return frozenset(axis for terms in every if self.channel in terms for axis in terms if axis is not self.channel)
 
     @property

@@ -92,7 +92,9 @@ class Copies:
         source = tuple(Linear(m.const, {own[axis]: step for axis, step in m.terms.items()}).expr() for m in maps)
         index = (*(Index(own[axis]) for axis in first), Linear(0, steps).expr())
         here = maps[self.partition_of[load.tensor]].terms
-        self.partition_of[copy] = 0 if depth else next((d for d, axis in enumerate(first) if axis in here), len(first))
+        # Of several axes along the tensor's partitions, the one that steps from each to the next.
+        lie = sorted((here[axis], d) for d, axis in enumerate(first) if axis in here)
+        self.partition_of[copy] = 0 if depth else lie[0][1] if lie else len(first)
         move = Block(block.origin, tuple(own.values()), copy, index, Load(load.tensor, source))
         self.blocks.append(canonical(move))
         there = Load(copy, (*map(Index, first), Index(both)))
