@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from tvm_neuron.codegen.passes.canonical import canonical
+from tvm_neuron.codegen.passes.canonical import canonical, united
 from tvm_neuron.codegen.passes.product_layout import result_partitions
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, replace_axes, rewrite
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
@@ -73,9 +73,9 @@ def _read_through(reader: Block, move: Block, source: Load) -> Block | None:
         return None
     if is_multiplied and source.tensor.dtype != move.output.dtype:
         return None  # the precision of a product is that of the model's operands
-    if is_linear and (is_simple or is_multiplied or moved_load(candidate) is not None):
-        return candidate
-    return None
+    if is_linear and moved_load(candidate) is not None:
+        return united(candidate)
+    return candidate if is_linear and (is_simple or is_multiplied) else None
 
 
 def _is_simple(load: Load) -> bool:
