@@ -18,7 +18,7 @@ def group_of(
     kernels: tuple[Kernel, ...], dim: int, before: Sequence[Kernel], after: set[Tensor], in_dram: set[Tensor],
     partition_of: Mapping[Tensor, int], dtypes: Mapping[Tensor, str],
 ) -> Group | None:  # fmt: skip
-    """The group whose results, the tensors in `after` or in DRAM for good, are cut along `dim`; None if it can't be.
+    """The group whose results, what it makes that is in `after` or an output, are cut along `dim`; None if it can't be.
 
     Outputs that have those rows one behind the other in their last dimension are cut along that.
     """

@@ -214,7 +214,7 @@ class _Tiling:
 
     def _group(self, first: int, end: int, dim: int, now: Usage, in_dram: set[Tensor]) -> Group | None:
         kernels, before = tuple(self.kernels[first:end]), self.kernels[:first]
-        after = {t for t, (_, last) in now.life.items() if last >= end}
+        after = {kernel.out for kernel in kernels if now.life[kernel.out][1] >= end}
         return group_of(kernels, dim, before, after, in_dram, self.partition_of, self.dtypes)
 
     def _unrolled(self, first: int, end: int, dim: int, now: Usage, in_dram: set[Tensor]) -> Unrolled | None:
