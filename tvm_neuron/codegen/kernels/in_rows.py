@@ -20,7 +20,7 @@ from tvm_neuron.schedule.rule import Context, Rule, apply_rules
 from tvm_neuron.schedule.tensor import Tensor
 
 _BY_ARRAY = "transposition"  # the rule by which the PE array moves
-_OF_INPUTS = 1.5  # times what the array takes, for the clock to tell: DMA brings them anyway, and then engines are free
+_CLEARLY = 0.3  # of the price: what waits for a transfer, or delays it, is not in it
 
 
 def kernels_of(
@@ -61,8 +61,7 @@ def kernels_of(
         else:
             others.append(found)
     best = min(others, key=price_ps, default=usual)
-    most_ps = price_ps(usual) * (_OF_INPUTS if load.tensor.kind == "input" else 1)
-    return [usual, best] if price_ps(best) < most_ps else [usual]
+    return [usual, best] if price_ps(best) < _CLEARLY * price_ps(usual) else [usual]
 
 
 def _in_order(block: Block, load: Load, dim: int, partition_of: dict[Tensor, int]) -> list[Block]:
