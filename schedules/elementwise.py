@@ -32,8 +32,9 @@ class ElementwiseRule:
             return Refusal(f"no engine computes '{unknown}'")
         here = out_maps[context.partition_of[block.output]]
         channel = next((axis for axis, step in here.terms.items() if step == 1), None) or Axis("p", 1)
-        is_moved = isinstance(block.expr, Load) and channel in here.terms and is_addressable(here, channel)
-        if here.terms and here.terms != {channel: 1} and not is_moved:
+        is_moved = isinstance(block.expr, Load) and block.expr.tensor.value is None
+        goes_in_runs = is_moved and channel in here.terms and is_addressable(here, channel)
+        if here.terms and here.terms != {channel: 1} and not goes_in_runs:
             return Refusal("it writes partitions in a permuted order")
         if here.const % PARTITION_START_STEP:
             return Refusal(f"it would have to start at partition {here.const}")

@@ -170,8 +170,8 @@ def kernels_by_layout(
     if has_parts(work.graph) and not is_quick:  # their sums let rows be folded, and no price of layouts has that
         parts = replace(work, graph=_copied(work.graph), sums_parts=True)
         ways.append(min(_ways(parts), key=lambda way: way.price_ps))
-    turned = [_laid_out(way, way.dims, turns_inputs=True) for way in ways if _can_turn(way)]
-    ways += [_laid_out(way, way.dims, moves_rows=True) for way in ways if way.has_rows and not is_quick]
+    turned = [_laid_out(replace(way, turns_inputs=True), way.dims) for way in ways if _can_turn(way)]
+    ways += [_laid_out(replace(way, moves_rows=True), way.dims) for way in ways if way.has_rows and not is_quick]
     for way in (*ways, *turned):
         _run(way, STEPS[_PRICED:])
     ways += [way for way in turned if any(kernel.is_turned for kernel in way.kernels)]
@@ -209,11 +209,10 @@ def _ways(work: _Work) -> list[_Work]:
     return work.ways or [_laid_out(work, {})]
 
 
-def _laid_out(w: _Work, dims: Mapping[Tensor, int], turns_inputs: bool = False, moves_rows: bool = False) -> _Work:
+def _laid_out(w: _Work, dims: Mapping[Tensor, int]) -> _Work:
     """A copy where the graph's tensors lie so, with its kernels as far as they are priced."""
     before = w.before or w.graph
     way = replace(w, graph=_copied(before), before=before, dims=dims, ways=[])
-    way.turns_inputs, way.moves_rows = turns_inputs, moves_rows
     turn = _place_of("turn_inputs")
     _run(way, STEPS[_LAYOUTS:turn])
     way.has_turned = any(map(is_of_input, way.kernels))

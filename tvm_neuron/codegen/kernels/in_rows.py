@@ -6,7 +6,8 @@ with the columns of an image on the partitions, if the array first brings its ro
 they are, an input's above all, DMA alone does it.
 """
 
-from collections.abc import Sequence
+from collections import ChainMap
+from collections.abc import MutableMapping, Sequence
 from dataclasses import replace
 
 from tvm_neuron.codegen.passes.canonical import canonical
@@ -29,7 +30,7 @@ def kernels_of(
     """The kernel of a block, or several that do the same in less time; then others by which DMA may do it sooner.
 
     Those are by what they take by themselves: whether work that goes on meanwhile is delayed, the clock tells.
-    `partition_of` gets the tensors between them.
+    `partition_of` gets the tensors between them, of either way.
 
     Raises:
         UnschedulableError: no rule takes the block.
@@ -41,17 +42,18 @@ def kernels_of(
     if kernel_ps(kernel, partition_of, device) <= 1000 * device.dma_start_ns:  # no transfer is over so soon
         return [[kernel]]
     by_dma = [rule for rule in rules if rule.name != _BY_ARRAY]
+    lie = ChainMap[Tensor, int]({}, partition_of)
     device = replace(device, dma_transpose_percent=0)  # what comes element by element is turned by `turn_inputs`
 
     def price_ps(way: list[Kernel]) -> int:
-        return sum(kernel_ps(each, partition_of, device) for each in way)
+        return sum(kernel_ps(each, lie, device) for each in way)
 
     usual, others = [kernel], []
     for dim in (None, *range(len(_axes(block)))):
-        steps = [block] if dim is None else _in_order(block, load, dim, partition_of)
+        steps = [block] if dim is None else _in_order(block, load, dim, lie)
         try:
-            before = [apply_rules(step, rules, Context(device, partition_of)) for step in steps[:-1]]
-            found = [*before, apply_rules(steps[-1], by_dma, Context(device, partition_of))]
+            before = [apply_rules(step, rules, Context(device, lie)) for step in steps[:-1]]
+            found = [*before, apply_rules(steps[-1], by_dma, Context(device, lie))]
         except UnschedulableError:  # rows can't be put in order so
             continue
         if before and before[-1].by_dma:
@@ -61,10 +63,12 @@ def kernels_of(
         else:
             others.append(found)
     best = min(others, key=price_ps, default=usual)
-    return [usual, best] if price_ps(best) < _CLEARLY * price_ps(usual) else [usual]
+    ways = [usual, best] if price_ps(best) < _CLEARLY * price_ps(usual) else [usual]
+    partition_of |= {each.out: lie[each.out] for way in ways for each in way[:-1]}
+    return ways
 
 
-def _in_order(block: Block, load: Load, dim: int, partition_of: dict[Tensor, int]) -> list[Block]:
+def _in_order(block: Block, load: Load, dim: int, lie: MutableMapping[Tensor, int]) -> list[Block]:
     """An input comes into SBUF, where engines read it; what is moved is put in the order of the result, and moved.
 
     In order, its dimension `dim` lies on the partitions.
@@ -72,13 +76,13 @@ def _in_order(block: Block, load: Load, dim: int, partition_of: dict[Tensor, int
     index, steps, source = tuple(map(Index, _axes(block))), [], load.tensor
     if source.kind == "input":
         brought = Tensor(f"{block.output.name}.brought", source.shape, source.dtype)
-        partition_of[brought] = partition_of[source]
+        lie[brought] = lie[source]
         axes = tuple(Axis(f"d{d}", extent) for d, extent in enumerate(brought.shape))
         whole = tuple(map(Index, axes))
         steps = [canonical(Block(block.origin, axes, brought, whole, Load(source, whole)))]
         load = replace(load, tensor=brought)
     ordered = Tensor(f"{block.output.name}.rows", tuple(axis.extent for axis in _axes(block)), source.dtype)
-    partition_of[ordered] = dim
+    lie[ordered] = dim
     order = replace(block, axes=_axes(block), output=ordered, index=index, expr=load)
     return [*steps, canonical(order), canonical(block.with_expr(Load(ordered, index)))]
 

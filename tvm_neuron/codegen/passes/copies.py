@@ -93,8 +93,8 @@ class Copies:
         index = (*(Index(own[axis]) for axis in first), Linear(0, steps).expr())
         here = maps[self.partition_of[load.tensor]].terms
         # Of several axes along the tensor's partitions, the one that steps from each to the next.
-        lie = sorted((here[axis], d) for d, axis in enumerate(first) if axis in here)
-        self.partition_of[copy] = 0 if depth else lie[0][1] if lie else len(first)
+        along = ((here[axis], d) for d, axis in enumerate(first) if axis in here)
+        self.partition_of[copy] = 0 if depth else min(along, default=(0, len(first)))[1]
         move = Block(block.origin, tuple(own.values()), copy, index, Load(load.tensor, source))
         self.blocks.append(canonical(move))
         there = Load(copy, (*map(Index, first), Index(both)))
