@@ -5,6 +5,7 @@ from dataclasses import replace
 from tvm_neuron.schedule.expr import Axis, Load
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Kernel, Operand, Transposition, kernel_of
+from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.partitions import is_addressable
 from tvm_neuron.schedule.roles import is_diagonal, is_forward, is_wide_copy
 from tvm_neuron.schedule.rule import Context, Refusal
@@ -38,7 +39,14 @@ class TranspositionRule:
         if len(channels) != 1 or len(rows) != 1:
             return Refusal("it does not swap one axis on the partitions for another")
         (channel,), (row,) = channels, rows
+        if block.output.kind == "output" and channel not in block.axes and _is_in_runs(row, out_maps):
+            return Refusal("each partition holds what follows each other in the output, which DMA stores as it is")
         if not is_addressable(here, channel) or not is_addressable(there, row) or there.const % 128:
             return Refusal("its partitions are not stepped through as engines can")
         kernel = kernel_of(block, out_maps, channel, ROOT, Transposition(Operand(load.tensor, maps), row))
         return kernel if row in kernel.free else replace(kernel, free=(row, *kernel.free))
+
+
+def _is_in_runs(row: Axis, out_maps: tuple[Linear, ...]) -> bool:
+    """Whether what lies on other partitions is written apart, and what lies beside each other together."""
+    return any(m.terms.get(row, 1) > 1 and min(m.terms.values()) == 1 for m in out_maps)

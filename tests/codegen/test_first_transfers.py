@@ -1,5 +1,6 @@
-"""Inputs with which a program begins come first, constants layer by layer, and nothing else changes."""
+"""Inputs with which a program begins come first, other tensors layer by layer, gathers by themselves."""
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -8,16 +9,16 @@ import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import helper
+from onnx import TensorProto, helper
 
 from tests.models.agreement import Case, random_inputs, relative_error
-from tests.onnx_models import make_model
+from tests.onnx_models import Arrays, make_model
 from tests.stages.networks import compile_model, run
-from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, WEIGHTS_QUEUE
+from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, MOVE_QUEUE, WEIGHTS_QUEUE
 from tvm_neuron.codegen.emit_stage import Emitted
-from tvm_neuron.codegen.first_transfers import constants_in_order, inputs_first
+from tvm_neuron.codegen.first_transfers import brought_in_order, gathers_apart, inputs_first
 from tvm_neuron.codegen.steps import without
-from tvm_neuron.isa import Affine, DmaCopy, DramTile, Memset, Tile, Wait
+from tvm_neuron.isa import Affine, DmaCopy, DmaGather, DramTile, Memset, Tile, Wait
 from tvm_neuron.neff import Neff
 from tvm_neuron.program import DramTensor, Node, Origin, Program
 from tvm_neuron.sim import time_program
@@ -56,7 +57,7 @@ def arrivals(compiled: Neff) -> tuple[int, int]:
 def test_inputs_and_first_weights_come_earlier_and_all_is_quicker_and_the_same() -> None:
     model = network()
     compiled = compile_model(model, "neuron/inf2")
-    with without("inputs_first", "constants_in_order"):
+    with without("inputs_first", "brought_in_order"):
         usual = compile_model(model, "neuron/inf2")
     assert all(now < then for now, then in zip(arrivals(compiled), arrivals(usual), strict=True))
     now, then = (time_program(each.program, each.device).total_ps for each in (compiled, usual))
@@ -122,10 +123,64 @@ def test_constants_that_wait_for_nothing_come_among_the_weights() -> None:
     table = W.replace(ring=LOAD_QUEUE)
     usual = emitted(X.replace(ring=LOAD_QUEUE), table, W, copy(1, 16384).replace(ring=LOAD_QUEUE))
     waiting = usual.program.body[3].replace(waits=(Wait("pe", Affine(1), 1),))
-    found = constants_in_order(usual, usual.program.with_body((*usual.program.body[:3], waiting)))
+    synchronised = usual.program.with_body((*usual.program.body[:3], waiting))
+    found = brought_in_order(usual, synchronised, ("weight",))
     assert found.program.body == (usual.program.body[0], W, W, usual.program.body[3])
+    found = brought_in_order(usual, synchronised, ("weight", "input"))
+    assert found.program.body == (X, W, W, usual.program.body[3])
 
 
 def test_programs_without_such_constants_stay() -> None:
     usual = emitted(X, W)
-    assert constants_in_order(usual, usual.program) is usual
+    assert brought_in_order(usual, usual.program, ("weight", "input")) is usual
+    assert gathers_apart(usual) is usual
+
+
+def test_a_gather_leaves_the_queue_of_the_weights() -> None:
+    rows = DramTile(1, "float32", Affine(), ((ELEMS, ROWS), (ELEMS, ROWS), (1, ELEMS)))
+    positions = Tile("sbuf", "int32", Affine(), ROWS, Affine(8192), ((1, 1),))
+    gather = DmaGather(target=place(0), source=rows, positions=positions, ring=WEIGHTS_QUEUE)
+    found = gathers_apart(emitted(gather, W))
+    assert found.program.body == (gather.replace(ring=MOVE_QUEUE), W)
+
+
+def step(layers: int, elems: int, channels: int) -> tuple[onnx.ModelProto, Arrays]:
+    """Layers of one token, whose row is looked up: each multiplies its own by a cache, between products with weights.
+
+    And random inputs.
+    """
+    rng = np.random.default_rng(5)
+    weights: dict[str, np.ndarray] = {"table": rng.standard_normal((100, elems)).astype(np.float32)}
+    nodes = [helper.make_node("Gather", ["table", "token"], ["h0"], axis=0)]
+    for n in range(layers):
+        weights[f"v{n}"] = (rng.standard_normal((elems, channels)) / elems**0.5).astype(np.float32)
+        weights[f"w{n}"] = (rng.standard_normal((channels, elems)) / channels**0.5).astype(np.float32)
+        nodes += [
+            helper.make_node("MatMul", [f"h{n}", f"v{n}"], [f"d{n}"]),
+            helper.make_node("MatMul", [f"d{n}", f"cache{n}"], [f"s{n}"]),
+            helper.make_node("Tanh", [f"s{n}"], [f"t{n}"]),
+            helper.make_node("MatMul", [f"t{n}", f"w{n}"], [f"h{n + 1}"]),
+        ]
+    caches = {f"cache{n}": rng.standard_normal((channels, channels)) / channels**0.5 for n in range(layers)}
+    inputs = {name: cache.astype(np.float32) for name, cache in caches.items()} | {"token": np.array([7])}
+    shapes: dict[str, Sequence[int | str]] = {name: value.shape for name, value in inputs.items()}
+    model = make_model(nodes, shapes, [f"h{layers}"], weights, dtypes={"token": TensorProto.INT64})
+    return model, inputs
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "share"), [("brought_in_order", (6, 128, 128), 0.9), ("gathers_apart", (4, 256, 64), 0.99)]
+)
+def test_caches_come_layer_by_layer_and_looking_up_holds_up_nothing(
+    name: str, shape: tuple[int, int, int], share: float
+) -> None:
+    model, inputs = step(*shape)
+    compiled = compile_model(model, "neuron/inf2")
+    with without(name):
+        usual = compile_model(model, "neuron/inf2")
+    now, then = (time_program(each.program, each.device).total_ps for each in (compiled, usual))
+    assert now < share * then
+    case = Case(model, inputs)
+    (output,) = case.bounds
+    found = run(compiled, case.inputs, "strict")[output]
+    assert relative_error(found, case.exact[output]) < case.bounds[output]

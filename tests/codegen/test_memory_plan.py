@@ -101,6 +101,23 @@ def test_memory_is_left_alone_for_a_while() -> None:
         assert sum(first) <= second[0]
 
 
+def test_inputs_may_come_at_once_and_outputs_be_stored_at_last() -> None:
+    nodes = [onnx.helper.make_node("Softmax", ["x"], ["a0"], axis=3)]
+    for n in range(IDLE_STEPS + 2):
+        nodes.append(onnx.helper.make_node("Softmax", [f"a{n}"], [f"a{n + 1}"], axis=3))
+    nodes.append(onnx.helper.make_node("Mul", [nodes[-1].output[0], "late"], ["y"]))
+    model = make_model(nodes, dict.fromkeys(("x", "late"), (1, 64, 8, 8)), ["a1", "y"], {})
+    _, made = plan(64 * KIB, model)
+    staged = [(b, b.name[1].name) for b in made.buffers if isinstance(b.name, tuple)]
+    edges = [(buffer, name) for buffer, name in staged if name in ("late", "a1")]
+    assert {name for _, name in edges} == {"late", "a1"}
+    for edge, name in edges:
+        before = [b for b in made.buffers if b.first < edge.first]
+        for other in before if name == "late" else set(made.buffers) - {edge, *before}:
+            first, second = sorted((made.offsets[buffer.name], buffer.size) for buffer in (edge, other))
+            assert sum(first) <= second[0]
+
+
 def test_a_plan_is_given_up_that_spills_more_than_it_may() -> None:
     kernels, made = plan(8 * KIB)
     outside = {tensor for tensor in made.in_dram if tensor.kind != "temp"}

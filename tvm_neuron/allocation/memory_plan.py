@@ -181,14 +181,24 @@ def _place_apart(buffers: list[Buffer], capacity: int) -> tuple[dict[object, int
     """Offsets; if half of the capacity is enough for that, all keep their memory for some kernels more.
 
     Then the next ones needn't wait for the readers of these, and transfers come early; the other half is of more use to
-    weights.
+    weights. If it is enough even for that, inputs have theirs from the beginning, and outputs, which may be stored long
+    after the last kernel that reads them, to the end.
     """
-    apart = [replace(buffer, last=buffer.last + IDLE_STEPS) for buffer in buffers]
-    if peak_bytes(apart) <= capacity // 2:
-        offsets, failed = place(apart, capacity // 2)
-        if failed is None:
-            return offsets, None
+    end = max((buffer.last for buffer in buffers), default=0)
+    for edges in (True, False):
+        apart = [_apart(buffer, end if edges else 0) for buffer in buffers]
+        if peak_bytes(apart) <= capacity // 2:
+            offsets, failed = place(apart, capacity // 2)
+            if failed is None:
+                return offsets, None
     return place(buffers, capacity)
+
+
+def _apart(buffer: Buffer, end: int) -> Buffer:
+    tensor = buffer.name[1] if isinstance(buffer.name, tuple) else buffer.name
+    kind = tensor.kind if isinstance(tensor, Tensor) else ""
+    first = 0 if kind == "input" and end else buffer.first
+    return replace(buffer, first=first, last=max(buffer.last + IDLE_STEPS, end if kind == "output" else 0))
 
 
 def _staged(kernels: list[Kernel], plan: MemoryPlan, strip_bytes: int) -> list[list[Buffer]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tvm_neuron.codegen.emit_stage import Emitted, emit_stage
-from tvm_neuron.codegen.first_transfers import constants_in_order, inputs_first
+from tvm_neuron.codegen.first_transfers import brought_in_order, gathers_apart, inputs_first
 from tvm_neuron.codegen.hold_back import hold_back
 from tvm_neuron.codegen.join_loads import join_loads
 from tvm_neuron.codegen.options import BuildOptions
@@ -23,7 +23,8 @@ APART = Alternative("chunks_apart", "places and orders are chosen, and the clock
 LISTED = Alternative("list_schedules", "what kernels have become is known, and the clock tells whether it is quicker")
 JOIN_LOADS = Alternative("join_loads", "the places of all weights are known, and the clock tells whether it is quicker")
 INPUTS_FIRST = Alternative("inputs_first", "no transfer is joined any more, and the clock tells whether it is quicker")
-IN_ORDER = Alternative("constants_in_order", "all waits are known, and the clock tells whether it is quicker")
+IN_ORDER = Alternative("brought_in_order", "all waits are known, and the clock tells whether it is quicker")
+GATHERS_APART = Alternative("gathers_apart", "transfers are in order, and the clock tells whether it is quicker")
 
 _LEAST_GAIN = 200  # 1 / this of a run, for which another program is worth its making
 
@@ -95,7 +96,10 @@ def _with_transfers_arranged(made: Made, device: Device) -> Made:
     if INPUTS_FIRST.is_taken:
         made = _quicker(made, inputs_first(made.emitted), device)
     if IN_ORDER.is_taken:
-        made = _quicker(made, constants_in_order(made.emitted, made.program), device)
+        for kinds in (("weight",), ("weight", "input")):
+            made = _quicker(made, brought_in_order(made.emitted, made.program, kinds), device)
+    if GATHERS_APART.is_taken:
+        made = _quicker(made, gathers_apart(made.emitted), device)
     return made
 
 

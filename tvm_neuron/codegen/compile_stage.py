@@ -2,7 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 
-from tvm_neuron.codegen.choose import APART, HOLD_BACK, IN_ORDER, INPUTS_FIRST, JOIN_LOADS, LISTED, choose
+from tvm_neuron.codegen.choose import (
+    APART,
+    GATHERS_APART,
+    HOLD_BACK,
+    IN_ORDER,
+    INPUTS_FIRST,
+    JOIN_LOADS,
+    LISTED,
+    choose,
+)
 from tvm_neuron.codegen.emit.builder import Builder
 from tvm_neuron.codegen.emit.stay_in_psum import STAY_IN_PSUM
 from tvm_neuron.codegen.emit_stage import emit_stage
@@ -36,7 +45,10 @@ OVERLAP = Alternative("overlap_batch", "all kernels are there, and no tile yet: 
 KEPT = Alternative("with_outputs_kept", "where nothing runs in tiles, which leave no room")
 ARRIVING = Alternative("start_as_it_arrives", "where nothing runs in tiles, which also start with what has come")
 ORDERS = Alternative("orders", "tiles are there, and the clock tells which order is quickest")
-STEPS = (OVERLAP, KEPT, ARRIVING, ORDERS, STAY_IN_PSUM, LISTED, APART, HOLD_BACK, JOIN_LOADS, INPUTS_FIRST, IN_ORDER)
+STEPS = (
+    OVERLAP, KEPT, ARRIVING, ORDERS, STAY_IN_PSUM, LISTED, APART, HOLD_BACK, JOIN_LOADS, INPUTS_FIRST, IN_ORDER,
+    GATHERS_APART,
+)  # fmt: skip
 """What becomes of the kernels of a core; between, tiles and places in memory are chosen, which all programs need."""
 
 

@@ -1,17 +1,17 @@
-"""inputs_first, constants_in_order: what the first layers wait for comes first.
+"""inputs_first, brought_in_order: what the first layers wait for comes first.
 
 What waits for nothing is ready at once, and of all that is, the queue with the lower number goes first. So tables that
 the last layer needs would come before the input, and before the weights of the first layer.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from itertools import takewhile
 
-from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, WEIGHTS_QUEUE
+from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, MOVE_QUEUE, WEIGHTS_QUEUE
 from tvm_neuron.codegen.emit_stage import Emitted
-from tvm_neuron.isa import DmaCopy, DramTile, Memset, Tile
+from tvm_neuron.isa import DmaCopy, DmaGather, DramTile, Memset, Tile
 from tvm_neuron.program import Node, Program
 
 
@@ -27,23 +27,31 @@ def inputs_first(emitted: Emitted) -> Emitted:
     return replace(emitted, program=program.with_body((*first, *rest)))
 
 
-def constants_in_order(emitted: Emitted, synchronised: Program) -> Emitted:
-    """The same with constants among the weights, layer by layer, if they wait for nothing; as it was without such.
+def brought_in_order(emitted: Emitted, synchronised: Program, kinds: Container[str]) -> Emitted:
+    """The same with such tensors among the weights, layer by layer, if they wait for nothing; as it was without any.
 
     `synchronised` is its program with waits.
     """
     program = emitted.program
     pairs = zip(program.body, synchronised.body, strict=True)
-    body = tuple(_among_weights(node, waiting, program) for node, waiting in pairs)
+    body = tuple(_among_weights(node, waiting, program, kinds) for node, waiting in pairs)
     return emitted if body == program.body else replace(emitted, program=program.with_body(body))
 
 
-def _among_weights(node: Node, waiting: Node, program: Program) -> Node:
-    """A transfer of a constant by the queue that goes first, if it waits for nothing, as one of weights."""
+def gathers_apart(emitted: Emitted) -> Emitted:
+    """The same with gathers in a queue that no weights wait in, while positions are found; as it was without any."""
+    body = tuple(
+        node.replace(ring=MOVE_QUEUE) if isinstance(node, DmaGather) else node for node in emitted.program.body
+    )
+    return emitted if body == emitted.program.body else replace(emitted, program=emitted.program.with_body(body))
+
+
+def _among_weights(node: Node, waiting: Node, program: Program, kinds: Container[str]) -> Node:
+    """A transfer by the queue that goes first, if it waits for nothing, as one of weights."""
     if not isinstance(node, DmaCopy) or not isinstance(waiting, DmaCopy) or waiting.waits:
         return node
-    is_constant = isinstance(node.source, DramTile) and program.tensors[node.source.tensor].kind == "weight"
-    return node.replace(ring=WEIGHTS_QUEUE) if is_constant and node.ring == LOAD_QUEUE else node
+    is_among = isinstance(node.source, DramTile) and program.tensors[node.source.tensor].kind in kinds
+    return node.replace(ring=WEIGHTS_QUEUE) if is_among and node.ring == LOAD_QUEUE else node
 
 
 def _inputs(program: Program) -> Iterator[DmaCopy]:

@@ -63,6 +63,7 @@ from tvm_neuron.codegen.passes.running_sums import running_sums
 from tvm_neuron.codegen.passes.scale_after_products import scale_after_products
 from tvm_neuron.codegen.passes.separate_parts import separate_parts
 from tvm_neuron.codegen.passes.skip_padding import skip_padding
+from tvm_neuron.codegen.passes.spread_results import spread_results
 from tvm_neuron.codegen.passes.spread_rows import spread_rows
 from tvm_neuron.codegen.passes.spread_sums import can_spread, spread_sums
 from tvm_neuron.codegen.passes.sum_parts import has_parts, sum_parts
@@ -407,6 +408,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("scan", "windows and batches are final, so that what is a cumulative sum looks like one", _scan),
     Step("join_dims", "another way of what follows: dimensions are final but for their number", _graph(join_dims)),
     Step("spread_rows", "dimensions are final but for those that layouts scatter", _graph(spread_rows)),
+    Step("spread_results", "rows that are left long", _graph(spread_results)),
     Step("stage_reductions", "of long rows that were not spread", _graph(stage_reductions), True),
     Step("split_scattered", "dimensions are final but for those that layouts scatter", _graph(split_scattered)),
     Step("spread_sums", "another way of what follows: the last that asks how rows are read", _spread_sums),

@@ -14,6 +14,11 @@ def stepping(part: Linear, along: Axis) -> dict[Axis, int]:
     return {axis: step for axis, step in part.terms.items() if axis is not along}
 
 
+def across(part: Linear) -> dict[Axis, int]:
+    """The axes that a partition index moves with from partition to partition; others move by whole chunks of them."""
+    return {axis: step for axis, step in part.terms.items() if step % PARTITIONS}
+
+
 def period(step: int) -> int:
     """After how many steps an axis is back on the same partition, some chunks of 128 further on."""
     return PARTITIONS // gcd(step, PARTITIONS)

@@ -141,8 +141,10 @@ class Arithmetic:
         if not isinstance(expr, Load):
             return True
         found = self.resolve(expr)
-        is_single = isinstance(found, float) or found.free_elems == 1
-        return is_single and (expr.tensor.value is not None or self._elems() != 1)
+        if isinstance(found, float) or found.free_elems != 1:
+            return isinstance(found, float)
+        # Of tiles of one element each, any is, that lies where numbers for partitions may.
+        return expr.tensor.value is not None or self._elems() != 1 or (found.space, found.dtype) == ("sbuf", "float32")
 
     def _elems(self) -> int:
         elems = 1

@@ -14,6 +14,7 @@ from tvm_neuron.schedule.expr import Axis, Load
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.partitions import across
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import Segment, runs
 
@@ -57,7 +58,7 @@ def runs_of(kernel: Kernel, channels: int, *sides: tuple[Storage, Maps]) -> list
     for storage, maps in sides:
         if isinstance(storage, OnChip):
             part = maps[storage.partition_dim]
-            if part.terms and part.terms != {kernel.channel: 1}:
+            if across(part) not in ({}, {kernel.channel: 1}):
                 raise InternalError(f"{kernel.origins[0]} permutes partitions within SBUF")
             firsts.append(part.const)
     return runs(channels, firsts, any_start=True) if firsts else [(0, channels, 1)]

@@ -7,6 +7,7 @@ from tvm_neuron.schedule.expr import Axis, Index, Load
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.partitions import across
 from tvm_neuron.schedule.roles import is_diagonal
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -42,15 +43,13 @@ def permutes_partitions(
     maps = linear_indices(load.indices) or ()
     if is_diagonal(load, partition_of[load.tensor]):
         return True
-    here = maps[partition_of[load.tensor]].terms if maps else {}
-    if here and here != {kernel.channel: 1}:  # several axes run over its partitions, or another one
+    part = maps[partition_of[load.tensor]] if maps else Linear()
+    if across(part) not in ({}, {kernel.channel: 1}):  # several axes run over its partitions, or another one
         return True
-    return here != kernel.out_maps[partition_of[kernel.out]].terms and (in_tiles or not _is_by_channel(kernel, here))
-
-
-def _is_by_channel(kernel: Kernel, here: Mapping[Axis, int]) -> bool:
-    """Whether it stores an output from partitions along its channel, which takes no partitions on the other side."""
-    return kernel.out.kind == "output" and here == {kernel.channel: 1}
+    if part.terms == kernel.out_maps[partition_of[kernel.out]].terms:
+        return False
+    # What an output is stored along takes no partitions on the other side.
+    return in_tiles or kernel.out.kind != "output" or not part.terms
 
 
 def _whole_move(kernel: Kernel, source: Tensor, target: Tensor, partition_of: dict[Tensor, int]) -> Kernel:

@@ -15,6 +15,7 @@ from tvm_neuron.schedule.kernel import ROOT, Kernel
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.rule import Context, Rule, apply_rules
 from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tiling import PARTITIONS
 from tvm_neuron.sim.clock import clock_hz, duration_ps
 
 
@@ -90,7 +91,12 @@ class _Moves:
         if tensor.value is None and (not in_dram or tensor.kind in ("temp", "scratch")):
             order.sort(key=lambda d: (d != self.partition_of[tensor], d))
         strides = dram_strides(tensor.shape, order)
-        steps = [sum(m.terms.get(a, 0) * s for m, s in zip(side.maps, strides, strict=True)) for a in axes]
+        maps = list(side.maps)
+        if not in_dram and tensor.shape:  # whole chunks of partitions lie beside each other
+            dim = self.partition_of[tensor]
+            terms = maps[dim].terms.items()
+            maps[dim] = Linear(0, {axis: step if step % PARTITIONS else step // PARTITIONS for axis, step in terms})
+        steps = [sum(m.terms.get(a, 0) * s for m, s in zip(maps, strides, strict=True)) for a in axes]
         dims = tuple((step, axis.extent) for step, axis in zip(steps, axes, strict=True))
         if in_dram:
             return DramTile(0, dtype, Affine(), dims)
