@@ -185,7 +185,7 @@ def _place_apart(buffers: list[Buffer], capacity: int) -> tuple[dict[object, int
     after the last kernel that reads them, to the end.
     """
     end = max((buffer.last for buffer in buffers), default=0)
-    for edges in (True, False):
+    for edges in (True, False) if peak_bytes(buffers) <= capacity // 2 else ():
         apart = [_apart(buffer, end if edges else 0) for buffer in buffers]
         if peak_bytes(apart) <= capacity // 2:
             offsets, failed = place(apart, capacity // 2)

@@ -222,7 +222,7 @@ class _Tiling:
         if self._weights_bytes(first, end) > self.weights_capacity:
             return None  # they would have to come again for each tile
         group = self._group(first, end, dim, now, in_dram)
-        if group is None:
+        if group is None or now.least_with_tiles(first, end, in_dram) > self._capacity(first, end):
             return None
         most = min(group.fewest_rows, MOST_TILES)
         counts = [*(tiles for tiles in TILES if tiles < most), most]
@@ -238,15 +238,18 @@ class _Tiling:
     ) -> Unrolled | None:  # fmt: skip
         """So many tiles, or the first `of` them; None if these don't fit."""
         stored = frozenset(in_dram & group.results)
-        weights = self._weights_bytes(first, end)  # they stay for all tiles, beside those of the kernels after these
-        capacity = self.capacity + max(0, min(self.spare, self.weights_capacity - _BESIDE * weights // 2))
-        found = None
+        capacity, found = self._capacity(first, end), None
         # A few tiles take no more than all do, and tell most of what does not fit.
         for most in (of,) if of or tiles <= SAMPLE else (SAMPLE, of):
             found = unroll(group, tiles, stored, ahead, most)
             if found is None or self._peak(first, end, found, now, in_dram) > capacity:
                 return None
         return found
+
+    def _capacity(self, first: int, end: int) -> int:
+        """What tensors may take beside the weights, which stay for all tiles, beside those of the kernels after these."""
+        weights = self._weights_bytes(first, end)
+        return self.capacity + max(0, min(self.spare, self.weights_capacity - _BESIDE * weights // 2))
 
     def _peak(self, first: int, end: int, found: Unrolled, now: Usage, in_dram: set[Tensor]) -> int:
         """The most bytes that are alive at once with these kernels instead, of which first tiles may have none."""

@@ -36,6 +36,18 @@ class Usage:
                     found[step].append(tensor)
         return found
 
+    def least_with_tiles(self, first: int, end: int, in_dram: Container[Tensor]) -> int:
+        """What is alive at least while the kernels from step `first` to `end` run in tiles, however many there are.
+
+        When the last one begins, all that they read of others is still there, and all that others read has been begun.
+        """
+        return sum(
+            size
+            for tensor, size in self.sizes.items()
+            if self.life[tensor][0] < end and self.life[tensor][1] >= first and tensor not in in_dram
+            if self.life[tensor][0] < first or self.life[tensor][1] >= end
+        )
+
     def most_with(
         self, kernels: Sequence[Kernel], first: int, end: int, partition_of: Mapping[Tensor, int],
         dtypes: Mapping[Tensor, str], in_dram: Container[Tensor],
