@@ -116,10 +116,11 @@ def _ordered(block: Block, made: dict[Tensor, Tensor], order: NDArray[Any]) -> B
 
 
 def _known(load: Load, axis: Axis, order: NDArray[Any]) -> Load:
-    """What is read of a constant, in that order along the axis, and 0 where there is none."""
+    """What is read of a constant, in that order along the axis, and 0 where the order has none of it."""
     axes = [axis, *(each for each in dict.fromkeys(axes_of(load)) if each is not axis)]
     value = np.broadcast_to(evaluate(load, axes), [each.extent for each in axes])
-    value = np.concatenate([value, np.zeros_like(value[:1])])[order]
+    value = value[np.minimum(order, axis.extent - 1)]  # all weights of a vocabulary: copied once
+    value[order == axis.extent] = 0
     table = Tensor(f"{load.tensor.name}.ordered", value.shape, load.tensor.dtype, value=value)
     return Load(table, tuple(map(Index, axes)))
 

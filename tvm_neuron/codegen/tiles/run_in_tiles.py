@@ -247,7 +247,7 @@ class _Tiling:
         return found
 
     def _capacity(self, first: int, end: int) -> int:
-        """What tensors may take beside the weights, which stay for all tiles, beside those of the kernels after these."""
+        """For tensors; the weights stay for all tiles, beside those of the kernels after these."""
         weights = self._weights_bytes(first, end)
         return self.capacity + max(0, min(self.spare, self.weights_capacity - _BESIDE * weights // 2))
 
