@@ -8,9 +8,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.codegen.graphs import graph_of
 from tests.codegen.nodes_and_weights import NodesAndWeights
 from tests.codegen.on_core import PRECISIONS, check
 from tests.onnx_models import Arrays, make_model
+from tvm_neuron.codegen.precision import DEFAULT
+from tvm_neuron.codegen.simplify import kernels_by_layout
+from tvm_neuron.codegen.tuning import USUAL
+from tvm_neuron.hw import load_device
+from tvm_neuron.schedule.kernel import Product, Transposition
+from tvm_neuron.schedule.rule import load_rules
 
 WAYS = ("expand", "gather", "tile", "broadcast")
 
@@ -104,3 +111,18 @@ ATTENTIONS = st.builds(
 @given(ATTENTIONS, st.sampled_from(PRECISIONS))
 def test_grouped_attention(attention: Attention, precision: tuple[str, str]) -> None:
     check(attention.model(), attention.inputs(), *precision, roundings=16)
+
+
+@pytest.mark.parametrize(("heads", "channels", "runs"), [(8, 32, 4), (4, 64, 2), (2, 128, 1)])
+def test_heads_leave_the_array_in_as_many_instructions_as_they_have_runs_of_partitions(
+    heads: int, channels: int, runs: int
+) -> None:
+    """Those of 64 channels lie in two, whichever chunk of 128 partitions they are in."""
+    model = Attention(heads, 1, channels, 8, hidden=256).model()
+    device = load_device("inf2")
+    usual, *others = kernels_by_layout(graph_of(model), load_rules(), device, DEFAULT, USUAL, is_quick=False)
+    last = [kernel for kernel in usual[0] if isinstance(kernel.root, Product)][-1]
+    assert list(last.stepped.values()) == [runs]
+    columns = sum(isinstance(kernel.root, Transposition) for kernel in usual[0])
+    assert all(sum(isinstance(k.root, Transposition) for k in kernels) > columns for kernels, _ in others)
+    assert bool(others) == (runs > 2), "turning rows takes less by its price where that is more than two instructions"

@@ -1,6 +1,6 @@
 """Kernel: one scheduled nest: a root (contraction or reduction, or none) and the arithmetic on its way out."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -12,6 +12,7 @@ from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, loads
 from tvm_neuron.schedule.graph import Block, linear_indices
 from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.partitions import period, stepping
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
 
@@ -204,11 +205,17 @@ class Kernel:
         return self.free[-1:] if isinstance(self.root, Statistics) else ()
 
     @cached_property
-    def stepped(self) -> frozenset[Axis]:
-        """The free axes along which its arithmetic reads from one run of partitions after the other, or writes so."""
+    def stepped(self) -> Mapping[Axis, int]:
+        """The free axes along which its arithmetic reads from one run of partitions after the other, or writes so.
+
+        And from how many, which instructions take one by one.
+        """
         reads = (linear_indices(load.indices) or () for load in self.operand_loads())
-        every = [part.terms for maps in (*reads, self.out_maps) for part in maps]
-        return frozenset(axis for terms in every if self.channel in terms for axis in terms if axis is not self.channel)
+        found: dict[Axis, int] = {}
+        for part in (part for maps in (*reads, self.out_maps) for part in maps if self.channel in part.terms):
+            for axis, step in stepping(part, self.channel).items():
+                found[axis] = max(found.get(axis, 1), min(axis.extent, period(step)))
+        return found
 
     @property
     def channels(self) -> int:

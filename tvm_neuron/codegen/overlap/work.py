@@ -93,9 +93,9 @@ def _ends(kernel: Kernel, device: Device) -> dict[str, int]:
 
     Arithmetic(costs, costs, (1, whole), resolve).store(kernel.expr, costs.tile(1, whole))
     elems = prod(axis.extent for axis in kernel.free) * _rows(kernel, device)
-    if kernel.stepped:  # an instruction for each value
+    if kernel.stepped:  # an instruction for each run of partitions
         least = device.elementwise_min_cycles + device.instruction_overhead_cycles
-        elems = max(elems, least * prod(axis.extent for axis in kernel.stepped))
+        elems = max(elems, least * prod(kernel.stepped.values()))
     return {engine: cycles * elems // MAX_TILE_ELEMS for engine, cycles in costs.cycles.items()}
 
 
