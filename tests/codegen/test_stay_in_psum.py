@@ -93,6 +93,16 @@ def test_engines_reduce_what_the_array_made(chip: str, model: onnx.ModelProto, r
     assert time_program(found, device).total_ps < time_program(usual, device).total_ps
 
 
+def test_attention_that_waits_for_its_inputs_takes_no_longer_so() -> None:
+    """On inf1 its transfers are what takes time, whether scores stay or not."""
+    model, device = attention(3, 60, 60, 64, has_norm=False), load_device("inf1")
+    found = compile_model(model, "neuron/inf1").program
+    with without(STAY_IN_PSUM.name):
+        usual = compile_model(model, "neuron/inf1").program
+    assert "tensor_reduce" in read_there(found) - read_there(usual)
+    assert time_program(found, device).total_ps <= time_program(usual, device).total_ps
+
+
 def lives(stage: Stage, banks: Sequence[int]) -> list[tuple[int, int, int]]:
     """(bank, first kernel, last kernel) of each tensor that stays, as many banks as it takes."""
     plan = place_stage(stage, INF2, keep_weights=False).plan

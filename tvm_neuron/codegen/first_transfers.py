@@ -1,4 +1,4 @@
-"""inputs_first, brought_in_order: what the first layers wait for comes first.
+"""inputs_first, brought_in_order, gathers_apart: what the first layers wait for comes first.
 
 What waits for nothing is ready at once, and of all that is, the queue with the lower number goes first. So tables that
 the last layer needs would come before the input, and before the weights of the first layer.

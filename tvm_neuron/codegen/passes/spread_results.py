@@ -12,29 +12,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.codegen.passes.canonical import canonical
-from tvm_neuron.codegen.passes.spread_rows import LEAST, counted_values
+from tvm_neuron.codegen.passes.moves import plain_axes
+from tvm_neuron.codegen.passes.spread_rows import counted_values
 from tvm_neuron.schedule.evaluate import evaluate
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, axes_of, every_load, replace_axes, rewrite
-from tvm_neuron.schedule.graph import Block, Graph, linear_indices
+from tvm_neuron.schedule.graph import Block, Graph
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.roles import gathered, is_constant_contraction
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
+
+_LEAST = 4 * PARTITIONS
+"""Elements of a row: fewer chunks are turned in less time than a descriptor for each partition takes."""
 
 
 def spread_results(graph: Graph) -> None:
     """Orders what products with weights, and arithmetic on them, leave of such outputs."""
     for output in graph.outputs:
         dim = _row(output)
-        chain = None if dim is None or graph.readers(output) else _chain(graph, output, dim)
-        if dim is not None and chain:
+        if dim is not None and not graph.readers(output) and (chain := _chain(graph, output, dim)):
             _order(graph, chain, output, dim)
 
 
 def _row(output: Tensor) -> int | None:
     """The one dimension of more than an element, if it is long."""
     long = [d for d, extent in enumerate(output.shape) if extent > 1]
-    return long[0] if len(long) == 1 and output.elems >= LEAST else None
+    return long[0] if len(long) == 1 and output.elems >= _LEAST else None
 
 
 def _chain(graph: Graph, output: Tensor, dim: int) -> list[Block] | None:
@@ -65,9 +68,8 @@ def _chain(graph: Graph, output: Tensor, dim: int) -> list[Block] | None:
 
 def _counting(index: Expr, extent: int) -> Axis | None:
     """The axis that counts a dimension from its first element to the last."""
-    (part,) = linear_indices((index,)) or (Linear(),)
-    axis = next(iter(part.terms), None)
-    return axis if axis is not None and part == Linear(0, {axis: 1}) and axis.extent == extent else None
+    (axis,) = plain_axes((index,)) or (None,)
+    return axis if axis is not None and axis.extent == extent else None
 
 
 def _order(graph: Graph, chain: list[Block], output: Tensor, dim: int) -> None:

@@ -16,7 +16,7 @@ from tvm_neuron.schedule.roles import gathered, is_constant_contraction, product
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
 
-LEAST = 512
+_LEAST = 512
 """Elements of a row: fewer take an engine less time than to bring together what is reduced over partitions."""
 
 
@@ -49,7 +49,7 @@ def _parts(group: _Group) -> tuple[int, int] | None:
         return None
     largest, at = max(group.dims, key=lambda dim: dim[0].elems)
     extent = largest.shape[at]
-    if extent < LEAST:
+    if extent < _LEAST:
         return None
     beside = max((min(n, PARTITIONS) for d, n in enumerate(largest.shape) if d != at), default=1)
     parts = max(n for n in range(1, min(extent, PARTITIONS) + 1) if not extent % n)
