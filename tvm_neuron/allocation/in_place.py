@@ -9,25 +9,33 @@ Life = Mapping[Tensor, tuple[int, int]]  # the first and the last step at which 
 _WRITTEN_ONCE = ("float32", "bfloat16", "float16")  # operations on bits write their result in several instructions
 
 
-def in_place(
-    kernels: Sequence[Kernel], life: Life, partition_of: Mapping[Tensor, int], dtypes: Mapping[Tensor, str],
-    in_dram: Container[Tensor],
-) -> dict[Tensor, Tensor]:  # fmt: skip
-    """For each such tensor the one whose memory it takes.
+def may_share(
+    kernels: Sequence[Kernel], life: Life, partition_of: Mapping[Tensor, int], dtypes: Mapping[Tensor, str]
+) -> dict[Tensor, list[Tensor]]:
+    """For each such tensor those whose memory it may take if both are in SBUF, the best first.
 
     The kernel reads each of that one's elements for the one of the same place alone, in the instruction that writes it
     or in one before that.
     """
-    found: dict[Tensor, Tensor] = {}
+    found: dict[Tensor, list[Tensor]] = {}
     for step, kernel in enumerate(kernels):
         out = kernel.out
-        if kernel.by_dma or out in in_dram or life[out][0] != step or dtypes[out] not in _WRITTEN_ONCE:
+        if kernel.by_dma or life[out][0] != step or dtypes[out] not in _WRITTEN_ONCE:
             continue
         like = (out.shape, partition_of[out], dtypes[out], out.is_spread)
         for tensor in kernel.matched:
-            if tensor.kind != "temp" or tensor in in_dram or life[tensor][1] != step or life[tensor][0] == step:
+            if tensor.kind != "temp" or life[tensor][1] != step or life[tensor][0] == step:
                 continue
             if like == (tensor.shape, partition_of[tensor], dtypes[tensor], tensor.is_spread):
-                found[out] = tensor
-                break
+                found.setdefault(out, []).append(tensor)
+    return found
+
+
+def in_place(may_share: Mapping[Tensor, Sequence[Tensor]], in_dram: Container[Tensor]) -> dict[Tensor, Tensor]:
+    """For each tensor that shares memory the one whose memory it takes."""
+    found: dict[Tensor, Tensor] = {}
+    for out, every in may_share.items():
+        on_chip = [tensor for tensor in every if tensor not in in_dram]
+        if on_chip and out not in in_dram:
+            found[out] = on_chip[0]
     return found

@@ -1,13 +1,13 @@
 """memory_plan: where every tensor of the subgraph lies; what does not fit in SBUF is spilled to DRAM, by plan."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from math import inf
 
-from tvm_neuron.allocation.buffers import buffers_of, extents, life_of
-from tvm_neuron.allocation.in_place import Life, in_place
+from tvm_neuron.allocation.buffers import buffers_of, extents, life_of, steps_of
+from tvm_neuron.allocation.in_place import Life, in_place, may_share
 from tvm_neuron.allocation.layouts import bytes_on_chip, on_chip
 from tvm_neuron.allocation.place import Buffer, peak_bytes, place, tightest
 from tvm_neuron.allocation.regions import Box, box, grains, joined, source_maps, strip_sizes, strips, whole, whole_rows
@@ -40,8 +40,11 @@ class MemoryPlan:
     @property
     def spilled_bytes(self) -> int:
         """Bytes of each partition that tensors would take which found no room."""
-        spilled = [tensor for tensor in self.in_dram if tensor.kind == "temp"]
-        return sum(bytes_on_chip(self.dtypes[t], self.partition_of[t], t.shape) for t in spilled)
+        return sum(self.bytes_of(tensor) for tensor in self.in_dram if tensor.kind == "temp")
+
+    def bytes_of(self, tensor: Tensor) -> int:
+        """Bytes of each partition that a whole tensor takes."""
+        return bytes_on_chip(self.dtypes[tensor], self.partition_of[tensor], tensor.shape)
 
     @property
     def extent_bytes(self) -> int:
@@ -99,6 +102,22 @@ class MemoryPlan:
         }
 
 
+@dataclass(frozen=True)
+class _Tensors:
+    """What stays as it is while tensors are spilled: how long they live, bytes of each partition, what may share."""
+
+    life: Life
+    sizes: Mapping[Tensor, int]
+    may_share: Mapping[Tensor, Sequence[Tensor]]
+
+    @classmethod
+    def of(cls, kernels: list[Kernel], plan: MemoryPlan) -> "_Tensors":
+        """Those that kernels touch."""
+        life = life_of(kernels)
+        sizes = {tensor: plan.bytes_of(tensor) for tensor in life}
+        return cls(life, sizes, may_share(kernels, life, plan.partition_of, plan.dtypes))
+
+
 def strip_bytes(kernel: Kernel, partition_of: dict[Tensor, int], dtypes: dict[Tensor, str], budget: int) -> int:
     """Bytes of each partition for a strip of a kernel whose tensors are all in DRAM; at most `budget` if it can be."""
     plan = MemoryPlan(partition_of, dtypes, set(kernel.tensors))
@@ -122,16 +141,16 @@ def plan_within(
         CompileError: a single kernel needs more SBUF than there is, however it is cut.
     """
     plan = MemoryPlan(partition_of, dtypes, set(in_dram), base=base)
-    life, staged = life_of(kernels), _staged(kernels, plan, capacity // strip_share)
+    tensors, staged = _Tensors.of(kernels, plan), _staged(kernels, plan, capacity // strip_share)
+    touched = steps_of(kernels)
     while plan.spilled_bytes <= most_spilled_bytes:
-        failed = _place(kernels, life, plan, capacity, staged)
+        failed = _place(tensors, plan, capacity, staged)
         if failed is None:
             return plan
         victim = _victim(*failed, capacity)
         plan.in_dram.add(victim)
-        for step, kernel in enumerate(kernels):
-            if victim in kernel.tensors:
-                staged[step] = _staged_by(kernel, step, plan, capacity // strip_share)
+        for step in touched[victim]:
+            staged[step] = _staged_by(kernels[step], step, plan, capacity // strip_share)
     return None
 
 
@@ -142,7 +161,7 @@ def plan_without_spills(
     """The same where everything fits as it is; else None."""
     plan = MemoryPlan(partition_of, dtypes, set(in_dram), base=base)
     staged = _staged(kernels, plan, capacity // strip_share)
-    return plan if _place(kernels, life_of(kernels), plan, capacity, staged) is None else None
+    return plan if _place(_Tensors.of(kernels, plan), plan, capacity, staged) is None else None
 
 
 def tight_plans(plan: MemoryPlan) -> Iterator[MemoryPlan]:
@@ -154,22 +173,22 @@ def tight_plans(plan: MemoryPlan) -> Iterator[MemoryPlan]:
 
 
 def _place(
-    kernels: list[Kernel], life: Life, plan: MemoryPlan, capacity: int, staged: Sequence[Sequence[Buffer]]
+    tensors: _Tensors, plan: MemoryPlan, capacity: int, staged: Sequence[Sequence[Buffer]]
 ) -> tuple[list[Buffer], Buffer] | None:
     """Sets the offsets, also of what is `staged` by each kernel; else all buffers and the first that found no room.
 
     Tensors in the place of others take less, but live longer together, which may leave no gap that others fit into.
     """
-    found = in_place(kernels, life, plan.partition_of, plan.dtypes, plan.in_dram)
+    found = in_place(tensors.may_share, plan.in_dram)
     failures = []
     for shared in (found, {}) if found else (found,):
-        resident, owners = buffers_of(life, shared, plan.partition_of, plan.dtypes, plan.in_dram)
+        resident, owners = buffers_of(tensors.life, tensors.sizes, shared, plan.in_dram)
         buffers = [*resident, *chain.from_iterable(staged)]
         plan.offsets, failed = _place_apart(buffers, capacity)
         if failed is None:
             plan.offsets |= {tensor: plan.offsets[owner] for tensor, owner in owners.items()}
             plan.owners, plan.buffers, plan.peak_bytes_per_partition = owners, buffers, peak_bytes(buffers)
-            plan.extents = extents(buffers, plan.offsets, len(kernels))
+            plan.extents = extents(buffers, plan.offsets, len(staged))
             return None
         failures.append((buffers, failed))
         if peak_bytes(buffers) > capacity:

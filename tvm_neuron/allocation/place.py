@@ -1,6 +1,5 @@
 """place: byte offsets for buffers with lifetimes, each at the lowest place free while it lives."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -176,8 +175,8 @@ def _beside(buffers: Sequence[Buffer]) -> list[list[int]]:
 
 def peak_bytes(buffers: Iterable[Buffer]) -> int:
     """The most bytes of a partition that are alive at one step."""
-    changes: Counter[int] = Counter()
+    changes: dict[int, int] = {}
     for buffer in buffers:
-        changes[buffer.first] += buffer.size
-        changes[buffer.last + 1] -= buffer.size
+        changes[buffer.first] = changes.get(buffer.first, 0) + buffer.size
+        changes[buffer.last + 1] = changes.get(buffer.last + 1, 0) - buffer.size
     return max(accumulate(changes[step] for step in sorted(changes)), default=0)

@@ -37,7 +37,7 @@ class Stage:
 
     def in_dram(self) -> set[Tensor]:
         """The tensors that can only lie in DRAM."""
-        every = {tensor for kernel in self.kernels for tensor in (kernel.out, *kernel.sources())}
+        every = {tensor for kernel in self.kernels for tensor in kernel.tensors}
         return {tensor for tensor in every if tensor.kind != "temp" or tensor in self.spilled} - self.kept
 
     def dtype(self, tensor: Tensor) -> str:

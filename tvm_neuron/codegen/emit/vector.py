@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from math import prod
+from weakref import WeakKeyDictionary
 
 from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.regions import grains
@@ -34,15 +35,21 @@ _PART_ELEMS = 256  # of it: little is left to do when the last tile is written
 _AT_ONCE = {ROOT: "", Apply("multiply", (ROOT, Num(-1.0))): "negated_"}
 """What POOL's reductions do besides: nothing, or a change of sign; and what their names begin with then."""
 MAX_TILE_ELEMS = 512  # as many as a PSUM bank holds, so that all temporaries have one size
+_LEAST_SCRATCH = 2 * 4 * MAX_TILE_ELEMS
+_SCRATCH: WeakKeyDictionary[Kernel, int] = WeakKeyDictionary()
+"""By kernel, which has its place in many plans, and is of one device."""
 
 
 def scratch_bytes(kernels: Iterable[Kernel], device: Device) -> int:
     """Bytes of each partition for the temporaries of two tiles, so that one tile's work overlaps the next one's."""
-    taken = [2 * 4 * MAX_TILE_ELEMS]
-    for kernel in (kernel for kernel in kernels if not kernel.by_dma):
+    return max((_scratch_of(kernel, device) for kernel in kernels if not kernel.by_dma), default=_LEAST_SCRATCH)
+
+
+def _scratch_of(kernel: Kernel, device: Device) -> int:
+    if kernel not in _SCRATCH:
         elems = tile_elems(kernel, device)
-        taken += [_taken(kernel, elems, device), _taken_of_rows(kernel, elems, device)]
-    return max(taken)
+        _SCRATCH[kernel] = max(_LEAST_SCRATCH, _taken(kernel, elems, device), _taken_of_rows(kernel, elems, device))
+    return _SCRATCH[kernel]
 
 
 def reduced_bytes(kernels: Iterable[Kernel]) -> int:

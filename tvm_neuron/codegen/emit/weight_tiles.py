@@ -181,14 +181,15 @@ def _pack(
     columns = size // len(parts) if parts else size
     rows = max((data_first + first) % PARTITIONS + length for (first, length, _), _, _ in placed)
     tiles = 1 if parts else sum(repeat for _, _, repeat in depth)
-    packed = np.zeros((count, rows, tiles, steps, columns), DTYPES[root.dtype])
+    # As DRAM will hold it, so that nothing is copied for each program: a partition's part of all tiles lies together.
+    packed = np.zeros((rows, count, tiles, steps, columns), DTYPES[root.dtype])
     for (first, length, repeat), index, low in placed:
         row = (data_first + first) % PARTITIONS
         for j in range(repeat):
             part = weights[first + j * PARTITIONS :][:length]
             for i in range(count):
-                packed[i, row : row + length, index + j] = part[..., start + i * PARTITIONS + low :][..., :columns]
-    return WeightTile(run, tuple(placed), packed.reshape(count, rows, -1), columns, root.repeats)
+                packed[row : row + length, i, index + j] = part[..., start + i * PARTITIONS + low :][..., :columns]
+    return WeightTile(run, tuple(placed), packed.reshape(rows, count, -1).transpose(1, 0, 2), columns, root.repeats)
 
 
 def row_bytes(tile: WeightTile, dtype: str) -> int:

@@ -4,7 +4,8 @@ from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from tvm_neuron.allocation.in_place import Life, in_place
+from tvm_neuron.allocation.buffers import steps_of
+from tvm_neuron.allocation.in_place import Life, in_place, may_share
 from tvm_neuron.allocation.layouts import bytes_on_chip
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.tensor import Tensor
@@ -70,15 +71,6 @@ class Usage:
         return max(_alive(kernels, life, sizes, partition_of, dtypes, in_dram)[0], default=0) + crossing
 
 
-def steps_of(kernels: Sequence[Kernel]) -> dict[Tensor, list[int]]:
-    """The steps of the kernels that read or write each tensor."""
-    touched: dict[Tensor, list[int]] = {}
-    for step, kernel in enumerate(kernels):
-        for tensor in kernel.tensors:
-            touched.setdefault(tensor, []).append(step)
-    return touched
-
-
 def usage(
     kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int], dtypes: Mapping[Tensor, str],
     in_dram: Container[Tensor], apart: Set[Tensor] = frozenset(),
@@ -107,7 +99,7 @@ def _alive(
         first, last = life[tensor]
         begins[max(0, first)] += size
         ends[last] += size
-    for tensor in in_place(kernels, life, partition_of, dtypes, in_dram):
+    for tensor in in_place(may_share(kernels, life, partition_of, dtypes), in_dram):
         shared[life[tensor][0]] = sizes[tensor]
     begun, ended = list(accumulate(begins)), list(accumulate(ends))
     alive = [begun[s] - (ended[s - 1] if s else 0) - shared[s] for s in range(len(kernels))]
