@@ -26,6 +26,7 @@ from tvm_neuron.codegen.kernels.turn_inputs import is_of_input, turn_inputs
 from tvm_neuron.codegen.kernels.widen_outputs import widen_outputs
 from tvm_neuron.codegen.overlap.work import load_ps
 from tvm_neuron.codegen.passes.add_after_contractions import add_after_contractions
+from tvm_neuron.codegen.passes.add_in_products import add_in_products
 from tvm_neuron.codegen.passes.after_moves import scale_after_moves
 from tvm_neuron.codegen.passes.batches import split_batches
 from tvm_neuron.codegen.passes.before_moves import compute_before_moves
@@ -247,6 +248,18 @@ def _if_quicker(change: Callable[..., bool], *names: str) -> Callable[[_Work], N
     return run
 
 
+def _add_in_products(w: _Work) -> None:
+    """Terms as rows of a product's depth, if that takes less time with all cut into what rules take."""
+    trial = replace(w, graph=_copied(w.graph))
+    if w.is_quick or not add_in_products(trial.graph):
+        return
+    usual = replace(w, graph=_copied(w.graph))
+    for each in (trial, usual):
+        cut_batches(each.graph, w.rules, w.device)
+    if _price_laid_out(trial) < _price_laid_out(usual):
+        w.graph = trial.graph
+
+
 def _recurrences(w: _Work) -> None:
     """Steps of states by scans, if that takes less time with the moves that either way needs."""
     trial = replace(w, graph=_copied(w.graph))
@@ -396,6 +409,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("sum_through_padding", "where padding is of what is summed over", _graph(sum_through_padding)),
     Step("pad_in_order", "moves are final but for layouts", _graph(pad_in_order)),
     Step("skip_padding", "all padding is there", _graph(skip_padding, "device"), True),
+    Step("add_in_products", "before terms are cut: each of their products has its place then", _add_in_products),
     Step("cut_batches", "of what is left, by weights that no rule takes", _graph(cut_batches, "rules", "device"), True),
     Step("split_windows", "windows are final", _graph(split_windows)),
     Step("split_batches", "before layouts, which follow from what is one product", _graph(split_batches, "device")),

@@ -10,15 +10,20 @@ from itertools import product
 from math import prod
 
 from tvm_neuron.codegen.passes.canonical import canonical
+from tvm_neuron.codegen.passes.copies import replace_load
 from tvm_neuron.codegen.passes.layout import assign_partitions
 from tvm_neuron.codegen.passes.pieces import on_box
 from tvm_neuron.errors import UnschedulableError
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Axis, Index, Load
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
+from tvm_neuron.schedule.linear import Linear, counts
 from tvm_neuron.schedule.roles import data_factor, factors, is_constant_contraction
 from tvm_neuron.schedule.rule import Context, Rule, apply_rules
 from tvm_neuron.schedule.tensor import Tensor
+
+_Read = tuple[Tensor, tuple[tuple[int, tuple[tuple[int, int, int], ...]], ...]]
+"""A tensor, and of each dimension where it is read: from where, and the number, extent and step of each axis."""
 
 MOST = 256
 """Products that one may become: each is a kernel, with weights of its own and a tile of the output."""
@@ -26,13 +31,41 @@ MOST = 256
 
 def cut_batches(graph: Graph, rules: Sequence[Rule], device: Device) -> None:
     """Replaces each contraction that no rule takes, since its weights change along a batch, by one for each element."""
+    apart: dict[_Read, Tensor] = {}
     for block in graph.blocks:
         data = data_factor(block)
         if data is None or not is_constant_contraction(block):
             continue
         batch = _batch(block, data)
         if 1 < prod(axis.extent for axis in batch) <= MOST and not _is_taken(block, data, rules, device):
-            graph.replace(block, *_for_each(block, batch))
+            moved, reader = _with_depth_apart(block, data, apart)
+            graph.replace(block, *moved, *_for_each(reader, batch))
+
+
+def _with_depth_apart(block: Block, data: Load, apart: dict[_Read, Tensor]) -> tuple[list[Block], Block]:
+    """The block reading data with a dimension of what it sums, as each head's channels are, and the move to there.
+
+    `apart` has what was moved so before.
+    """
+    maps = linear_indices(data.indices) or ()
+    depth = max(
+        (axis for m in maps for axis in m.terms if axis.is_reduction), key=lambda axis: axis.extent, default=None
+    )
+    if depth is None or not any(depth in m.terms and len(m.terms) > 1 and counts(m.terms) for m in maps):
+        return [], block
+    used = [depth, *dict.fromkeys(axis for m in maps for axis in m.terms if axis is not depth)]
+    own = {axis: Axis(axis.name, axis.extent) for axis in used}
+    numbers = {axis: number for number, axis in enumerate(used)}
+    read = tuple((m.const, tuple((numbers[axis], axis.extent, step) for axis, step in m.terms.items())) for m in maps)
+    moves: list[Block] = []
+    if (data.tensor, read) not in apart:
+        copy = Tensor(f"{data.tensor.name}.apart", tuple(axis.extent for axis in used), data.tensor.dtype)
+        apart[data.tensor, read] = copy
+        there = tuple(Linear(m.const, {own[axis]: step for axis, step in m.terms.items()}).expr() for m in maps)
+        index = tuple(map(Index, own.values()))
+        moves = [canonical(Block(block.origin, tuple(own.values()), copy, index, Load(data.tensor, there)))]
+    load = Load(apart[data.tensor, read], tuple(map(Index, used)))
+    return moves, replace_load(block, data, load)
 
 
 def _batch(block: Block, data: Load) -> list[Axis]:

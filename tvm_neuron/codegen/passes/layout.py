@@ -1,6 +1,6 @@
 """layout: which dimension of each tensor lies on the partitions, over the whole subgraph, and the moves that costs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -209,9 +209,12 @@ class _Layout:
     def _contracted_dim(self, tensor: Tensor) -> int | None:
         """The dimension that all readers sum with weights: what is moved goes there at once, not by a second move.
 
-        Images come with their channels last and are padded with them first, say.
+        Images come with their channels last and are padded with them first, say. What is put together of parts for
+        products goes to the one that these sum.
         """
         readers = self.graph.readers(tensor)
+        if len(self.graph.writers(tensor)) > 1 and (found := _multiplied_dim(tensor, readers)) is not None:
+            return found
         if not readers or not all(map(is_constant_contraction, readers)):
             return None
         found = {_contracted_dim(reader) for reader in readers}
@@ -390,6 +393,15 @@ def _contracted_dim(block: Block) -> int | None:
     """The dimension with which a contraction's data best lie on the partitions."""
     data = data_factor(block)
     return None if data is None else _longest(_summed(block, data), data)
+
+
+def _multiplied_dim(tensor: Tensor, readers: Sequence[Block]) -> int | None:
+    """The dimension of an operand along which all its readers sum products of run-time tensors."""
+    found = set()
+    for reader in readers:
+        loads = [load for load in product_factors(reader) or () if load.tensor is tensor]
+        found |= {tuple(depth_dims(load, summed_axis(reader))) for load in loads} or {()}
+    return next(iter(found))[0] if len(found) == 1 and all(found) else None
 
 
 def _with_ones(block: Block, load: Load, part: Linear) -> Block:
