@@ -6,7 +6,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import tvm_neuron
-from tests.onnx_models import make_model
+from tests.onnx_models import make_model, reference
 from tvm_neuron import relay
 from tvm_neuron.errors import PositionError
 
@@ -14,10 +14,15 @@ SHAPE = (2, 3, 16, 32)
 INTEGERS = TensorProto.INT64
 
 
-def run(op: str, attrs: dict[str, int], chip: str, **inputs: np.ndarray) -> set[str]:
-    """Which operators run on the CPU; the result is compared with onnxruntime's, in float32 without products."""
+def run(op: str, attrs: dict[str, int], chip: str, is_known: bool = False, **inputs: np.ndarray) -> set[str]:
+    """Which operators run on the CPU; the result is compared with onnxruntime's, in float32 without products.
+
+    `is_known`: the places are constants of the model.
+    """
     node = helper.make_node(op, ["x", "i", "u"], ["y"], name="written", **attrs)
-    model = make_model([node], {name: each.shape for name, each in inputs.items()}, ["y"], dtypes={"i": INTEGERS})
+    known = {name: inputs.pop(name) for name in (["i"] if is_known else [])}
+    shapes = {name: each.shape for name, each in inputs.items()}
+    model = make_model([node], shapes, ["y"], known, dtypes={} if is_known else {"i": INTEGERS})
     mod, params = relay.frontend.from_onnx(model)
     options = tvm_neuron.BuildOptions(fp32_cast="none", minimum_segment_size=1)
     library = relay.build(mod, target=f"neuron/{chip}", params=params, options=options)
@@ -41,6 +46,42 @@ def test_scatter_nd(places: list[list[int]], chip: str) -> None:
     x = data(*SHAPE) if depth > 1 else data(16, *SHAPE)
     on_cpu = run("ScatterND", {}, chip, x=x, i=np.int64(places), u=data(1, *x.shape[depth:], 1)[..., 0])
     assert on_cpu == (set() if chip == "inf2" else {"ScatterND"})  # a table on inf1 has no computed addresses
+
+
+@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+@pytest.mark.parametrize(
+    "box", [((1, 3), (0, 5)), ((0, 4), (2, 5)), ((1, 2), (3, 4), (2, 6)), ((0, 4), (0, 5), (0, 6)), ((1, 4),)], ids=str
+)
+def test_a_box_that_is_assigned_to(box: tuple[tuple[int, int], ...], chip: str) -> None:
+    """As of `x[:, 1:, 3:5] = u`, for which exporters write out all places."""
+    x, extents = data(4, 5, 6), [high - low for low, high in box]
+    places = np.stack(np.meshgrid(*(np.arange(low, high) for low, high in box), indexing="ij"), axis=-1)
+    updates = data(*extents, *x.shape[len(box) :], 1)[..., 0]
+    places -= np.array(x.shape[: len(box)])  # counted from the end
+    assert run("ScatterND", {}, chip, is_known=True, x=x, i=places, u=updates) == set()
+
+
+def test_a_box_whose_places_are_written_out_by_a_model() -> None:
+    """Of 306,544 whole numbers, from counts along each dimension: none is left to the CPU."""
+    rows, columns = 196, 784
+    node = helper.make_node
+    nodes = [
+        node("Expand", ["row", "all"], ["rows"]), node("Expand", ["column", "all"], ["columns"]),
+        node("Unsqueeze", ["rows", "last"], ["r"]), node("Unsqueeze", ["columns", "last"], ["c"]),
+        node("Concat", ["r", "c"], ["i"], axis=-1), node("ScatterND", ["x", "i", "u"], ["y"]),
+    ]  # fmt: skip
+    constants = {
+        "row": np.arange(rows)[:, None], "column": np.arange(2, columns)[None], "all": np.int64([rows, columns - 2]),
+        "last": np.int64([2]),
+    }  # fmt: skip
+    inputs = {"x": data(rows, columns), "u": data(rows, columns - 2)}
+    model = make_model(nodes, {name: value.shape for name, value in inputs.items()}, ["y"], constants)
+    mod, params = relay.frontend.from_onnx(model)
+    library = relay.build(mod, "neuron/inf2", params=params)
+    assert not tvm_neuron.report(library).placed("cpu")
+    executor = relay.graph_executor.GraphModule(library["default"](tvm_neuron.device()))
+    executor.run(**inputs)
+    np.testing.assert_array_equal(executor.get_output(0).numpy(), reference(model, inputs)[0])
 
 
 @pytest.mark.parametrize("axis", [0, 2, -1])

@@ -13,7 +13,7 @@ from itertools import accumulate
 import numpy as np
 
 from tvm_neuron.codegen.passes.canonical import canonical, split_axis
-from tvm_neuron.codegen.passes.moves import can_invert, inverse, is_one_to_one, plain_axes
+from tvm_neuron.codegen.passes.moves import can_invert, inverse, is_one_to_one
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, axes_of, replace_axes
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear, NotLinearError, SplitAxisError, linear
@@ -59,12 +59,24 @@ class _Sum:
     terms: tuple[_Term, ...]
 
 
+@dataclass(frozen=True)
+class _Addend:
+    """What a sum adds up: `writer` makes it, `load` is where in the axes of the sum, and it is times `scale`."""
+
+    writer: Block
+    load: Load
+    scale: tuple[Expr, ...]
+
+
 def add_in_products(graph: Graph) -> bool:
     """Sums the terms that products with weights make for one sum alone as rows of its product; whether there are any.
 
     Weights that make them get rows of zeros, up to where the next ones may begin.
     """
-    found = [each for block in graph.blocks if (each := _sum_in(graph, block)) is not None]
+    found: list[_Sum] = []
+    for block in reversed(graph.blocks):  # sums of sums first
+        if not any(block in each.gone for each in found) and (each := _sum_in(graph, block)) is not None:
+            found.append(each)
     for each in found:
         _change(graph, each)
     return bool(found)
@@ -72,45 +84,70 @@ def add_in_products(graph: Graph) -> bool:
 
 def _sum_in(graph: Graph, block: Block) -> _Sum | None:
     """What the block adds up, if it is such a sum."""
-    parts = _addends(block)
-    if len(parts) != 2 or plain_axes(block.index) is None:
+    gone: list[Block] = []
+    every = _addends(graph, block, block.index, (), gone) if len(_parts(block)[0]) == 2 else None
+    products = [each for each in every or () if product_factors(each.writer)]
+    terms = [each for each in every or () if each not in products]
+    if len(products) != 1 or not is_one_to_one(products[0].load.indices):
         return None
-    for made, other in (parts, parts[::-1]):
-        gone: list[Block] = []
-        product, scale = _product_of(graph, made, block, gone)
-        terms = _terms_of(graph, _seen_from(block, product.index, other), block, gone) if product else None
-        if product is None or not terms:
-            continue
-        seen, loads = _in_axes(product, [load for load, _ in terms])
-        depth = [axis for axis in seen.reduction if axis.extent > 1]
-        pair = product_factors(seen) or ()
-        for left, right in (pair, pair[::-1]):
-            found = [_term(writer, load, left, right) for load, (_, writer) in zip(loads, terms, strict=False)]
-            kept = tuple(term for term in found if term is not None)
-            if len(depth) == 1 and len(kept) == len(terms) and all(_suits(t, kept[0], left, depth[0]) for t in kept):
-                return _Sum(seen, scale, left, right, depth[0], block, tuple(gone), kept)
+    made, scale = products[0].writer, products[0].scale
+    by = inverse(replace(block, index=products[0].load.indices), made.index)
+    index = tuple(replace_axes(part, by) for part in block.index)
+    loads = [Load(t.load.tensor, tuple(replace_axes(part, by) for part in t.load.indices)) for t in terms]
+    seen, loads = _in_axes(replace(made, index=index), loads)
+    depth = [axis for axis in seen.reduction if axis.extent > 1]
+    pair = product_factors(seen)
+    for left, right in (pair, pair[::-1]) if pair else ():
+        found = [_term(term.writer, load, left, right) for load, term in zip(loads, terms, strict=False)]
+        kept = tuple(term for term in found if term is not None)
+        is_every = len(depth) == 1 and 0 < len(kept) == len(terms)
+        if is_every and all(_suits(term, kept[0], left, depth[0]) for term in kept):
+            numbers = tuple(part for part in factors(made.expr) if isinstance(part, Num))
+            return _Sum(seen, (*numbers, *scale), left, right, depth[0], block, tuple(gone), kept)
     return None
 
 
-def _product_of(graph: Graph, load: Load, reader: Block, gone: list[Block]) -> tuple[Block | None, tuple[Expr, ...]]:
-    """The product that makes a tensor for that reader alone, which reads it in order, and the numbers it is times.
+def _addends(
+    graph: Graph, block: Block, indices: tuple[Expr, ...], scale: tuple[Expr, ...], gone: list[Block]
+) -> list[_Addend] | None:
+    """What the block adds up where it writes the element at these indices: products, and terms of weights.
 
-    It and the blocks that multiply by these are added to `gone`.
+    None if it is anything else. The products, and blocks on the way to all, are added to `gone`.
     """
-    writer = _writer_for(graph, load.tensor, reader)
-    if writer is None or linear_indices(load.indices) != linear_indices(reader.index):
-        return None, ()
-    gone.append(writer)
-    if product_factors(writer):
-        return writer, tuple(part for part in factors(writer.expr) if isinstance(part, Num))
-    parts = list(factors(writer.expr))
-    made = [part for part in parts if isinstance(part, Load) and part.tensor.value is None]
-    numbers = tuple(part for part in parts if part not in made)
-    is_by_numbers = len(made) == 1 and not any(set(axes_of(part)) for part in numbers)
-    if writer.combine or not is_by_numbers or plain_axes(writer.index) is None:
-        return None, ()
-    product, scale = _product_of(graph, made[0], writer, gone)
-    return product, (*scale, *numbers)
+    parts, numbers = _parts(block)
+    if not parts or not can_invert(block):
+        return None
+    by, found = inverse(block, indices), list[_Addend]()
+    for part in parts:
+        load, times = Load(part.tensor, tuple(replace_axes(index, by) for index in part.indices)), (*scale, *numbers)
+        writer = _writer_for(graph, part.tensor, block)
+        if writer is None:
+            return None
+        if is_constant_contraction(writer) and not times:
+            found.append(_Addend(writer, load, times))
+            continue
+        gone.append(writer)
+        if product_factors(writer):
+            found.append(_Addend(writer, load, times))
+            continue
+        others = _addends(graph, writer, load.indices, times, gone)
+        if others is None:
+            return None
+        found += others
+    return found
+
+
+def _parts(block: Block) -> tuple[tuple[Load, ...], tuple[Expr, ...]]:
+    """The two loads of run-time tensors that a block adds, or the one that it moves, and the numbers it is times."""
+    match block.expr:
+        case _ if block.combine:
+            return (), ()
+        case Apply("add", (Load() as left, Load() as right)):
+            return ((left, right), ()) if left.tensor.value is None and right.tensor.value is None else ((), ())
+    every = list(factors(block.expr))
+    moved = tuple(part for part in every if isinstance(part, Load) and part.tensor.value is None)
+    numbers = tuple(part for part in every if part not in moved)
+    return ((), ()) if len(moved) != 1 or any(set(axes_of(part)) for part in numbers) else (moved, numbers)
 
 
 def _in_axes(product: Block, loads: Sequence[Load]) -> tuple[Block, list[Load]]:
@@ -118,7 +155,9 @@ def _in_axes(product: Block, loads: Sequence[Load]) -> tuple[Block, list[Load]]:
 
     Queries may be counted as one where their rows and columns are read apart.
     """
-    every = product.with_expr(reduce(lambda a, b: Apply("add", (a, b)), loads, product.expr))
+    every = product
+    for load in loads:
+        every = every.with_expr(Apply("add", (every.expr, load)))
     while True:
         try:
             for load in every.loads():
@@ -132,23 +171,10 @@ def _in_axes(product: Block, loads: Sequence[Load]) -> tuple[Block, list[Load]]:
     every, found = canonical(every), list[Load]()
     for _ in loads:
         assert isinstance(every.expr, Apply)
-        rest, load = every.expr.args
-        assert isinstance(load, Load)
-        every, found = every.with_expr(rest), [load, *found]
+        rest, last = every.expr.args
+        assert isinstance(last, Load)
+        every, found = every.with_expr(rest), [last, *found]
     return every, found
-
-
-def _addends(block: Block) -> tuple[Load, ...]:
-    """What a block adds up, or moves, of what is known at run time only."""
-    match block.expr:
-        case _ if block.combine:
-            parts: tuple[Expr, ...] = ()
-        case Apply("add", (left, right)):
-            parts = (left, right)
-        case single:
-            parts = (single,)
-    loads = tuple(part for part in parts if isinstance(part, Load) and part.tensor.value is None)
-    return loads if len(loads) == len(parts) else ()
 
 
 def _writer_for(graph: Graph, tensor: Tensor, reader: Block) -> Block | None:
@@ -156,30 +182,6 @@ def _writer_for(graph: Graph, tensor: Tensor, reader: Block) -> Block | None:
     writers = graph.writers(tensor)
     is_alone = tensor.kind == "temp" and len(writers) == 1 and graph.readers(tensor) == [reader]
     return writers[0] if is_alone else None
-
-
-def _seen_from(block: Block, indices: tuple[Expr, ...], load: Load) -> Load:
-    """What a block reads where it writes the element at these indices."""
-    by = inverse(block, indices)
-    return Load(load.tensor, tuple(replace_axes(index, by) for index in load.indices))
-
-
-def _terms_of(graph: Graph, load: Load, reader: Block, gone: list[Block]) -> list[tuple[Load, Block]] | None:
-    """The terms that a load adds up, and the products with weights that make them; None if it is anything else.
-
-    Blocks on the way there are added to `gone`.
-    """
-    writer = _writer_for(graph, load.tensor, reader)
-    if writer is None:
-        return None
-    if is_constant_contraction(writer):
-        return [(load, writer)]
-    parts = _addends(writer)
-    if not parts or not can_invert(writer):
-        return None
-    gone.append(writer)
-    every = [_terms_of(graph, _seen_from(writer, load.indices, part), writer, gone) for part in parts]
-    return [pair for found in every for pair in found or ()] if all(every) else None
 
 
 def _term(writer: Block, load: Load, left: Load, right: Load) -> _Term | None:
@@ -240,7 +242,7 @@ def _change(graph: Graph, found: _Sum) -> None:
     element, depth = Axis("c", found.depth.extent), Axis("k", size, is_reduction=True)
     behind = Linear(starts[-1], {element: 1}).expr()
     by: dict[Axis, Expr] = {found.depth: Index(element)}
-    moved = replace_axes(reduce(lambda a, b: Apply("multiply", (a, b)), found.scale, found.left), by)
+    moved = replace_axes(_multiplied((found.left, *found.scale)), by)
     blocks = [
         Block(product.origin, (*rows, element), left, (*row_index, behind), moved),
         *_ones(found, right, tuple(columns), starts),
@@ -254,6 +256,10 @@ def _change(graph: Graph, found: _Sum) -> None:
         graph.replace(block)
     for term, start in zip(found.terms, starts, strict=False):
         graph.replace(term.writer, canonical(_padded(term, left, start)))
+
+
+def _multiplied(parts: Sequence[Expr]) -> Expr:
+    return reduce(lambda left, right: Apply("multiply", (left, right)), parts)
 
 
 def _ones(found: _Sum, right: Tensor, columns: tuple[Axis, ...], starts: list[int]) -> Iterator[Block]:
@@ -285,7 +291,7 @@ def _padded(term: _Term, left: Tensor, start: int) -> Block:
         tensor = Tensor(f"{factor.tensor.name}.padded", padded.shape, factor.tensor.dtype, value=padded)
         return Load(tensor, tuple(replace_axes(index, by) for index in factor.indices))
 
-    expr = reduce(lambda a, b: Apply("multiply", (a, b)), map(with_zeros, factors(writer.expr)))
+    expr = _multiplied([with_zeros(factor) for factor in factors(writer.expr)])
     others = tuple(index for d, index in enumerate(writer.index) if d != term.dim)
     axes = tuple(wide if axis is term.row else axis for axis in writer.axes)
     return replace(writer, axes=axes, output=left, index=(*others, Linear(start, {wide: 1}).expr()), expr=expr)

@@ -213,8 +213,8 @@ class _Layout:
         products goes to the one that these sum.
         """
         readers = self.graph.readers(tensor)
-        if len(self.graph.writers(tensor)) > 1 and (found := _multiplied_dim(tensor, readers)) is not None:
-            return found
+        if len(self.graph.writers(tensor)) > 1 and (multiplied := _multiplied_dim(tensor, readers)) is not None:
+            return multiplied
         if not readers or not all(map(is_constant_contraction, readers)):
             return None
         found = {_contracted_dim(reader) for reader in readers}

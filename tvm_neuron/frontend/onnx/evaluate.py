@@ -15,6 +15,10 @@ _MOST_ELEMS = 1 << 16
 
 _MOST_RESULT_ELEMS = 1 << 20
 
+_MOVING = {"Concat", "Expand", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
+_MOST_MOVED_ELEMS = 1 << 23
+"""Of whole numbers: the places of all elements of a slice that is assigned to, which exporters write out, are many."""
+
 _RANDOM = {
     "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
 }  # fmt: skip
@@ -35,9 +39,10 @@ def is_evaluated(node: onnx.NodeProto, inputs: Sequence[np.ndarray | None]) -> b
     """Whether the node is small arithmetic without a state, on operands that are all known."""
     if node.op_type in _RANDOM | _INEXACT or any(attribute.HasField("g") for attribute in node.attribute):
         return False
-    return sum(value.size for value in inputs if value is not None) <= _MOST_ELEMS and _result_elems(node, inputs) <= (
-        _MOST_RESULT_ELEMS
-    )
+    elems, result_elems = sum(value.size for value in inputs if value is not None), _result_elems(node, inputs)
+    if node.op_type in _MOVING and all(value is None or value.dtype.kind in "iu" for value in inputs):
+        return max(elems, result_elems) <= _MOST_MOVED_ELEMS
+    return elems <= _MOST_ELEMS and result_elems <= _MOST_RESULT_ELEMS
 
 
 def evaluate(node: onnx.NodeProto, inputs: Sequence[np.ndarray | None], opset: int) -> list[np.ndarray] | None:

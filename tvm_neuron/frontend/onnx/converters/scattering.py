@@ -35,7 +35,43 @@ def _scatter_nd(node: Node) -> relax.Expr | None:
         return relax.op.scatter_nd(*node.inputs[:2], _updates(node), _reduction(node))
     rows, rank = found
     shape = node.shape()
+    box = _box(rows, shape[:rank]) if _reduction(node) == "update" else None
+    if box is not None:
+        return _in_box(node, box)
     return _in_rows(node, rows.reshape(-1), int(np.prod(shape[:rank])), list(shape[rank:]))
+
+
+def _box(rows: Positions, shape: Sequence[int]) -> list[tuple[int, int]] | None:
+    """From where to where in each dimension, if the rows are those of a box in order, as of `x[:, 1:, 3:5] = ...`."""
+    if not rows.size:
+        return None
+    flat = rows.reshape(-1)
+    corners = zip(np.unravel_index(flat[0], shape), np.unravel_index(flat[-1], shape), strict=True)
+    box = [(int(low), int(high) + 1) for low, high in corners]
+    extents = [high - low for low, high in box]
+    if min(extents) < 1 or int(np.prod(extents)) != flat.size:
+        return None
+    places = [np.arange(low, high) for low, high in box]
+    return box if np.array_equal(np.ravel_multi_index(np.ix_(*places), tuple(shape)).reshape(-1), flat) else None
+
+
+def _in_box(node: Node, box: Sequence[tuple[int, int]]) -> relax.Expr:
+    """The data with a box of them replaced: around the updates what lies beside them, dimension after dimension."""
+    shape = node.shape()
+    extents = [high - low for low, high in box]
+    found = node.emit(relax.op.reshape(node.inputs[2], [*extents, *shape[len(box) :]]))
+    for axis in reversed(range(len(box))):
+        (low, high), outer = box[axis], box[:axis]
+        sides = [(0, low), (high, shape[axis])]
+        around = [
+            node.emit(relax.op.strided_slice(node.inputs[0], list(range(axis + 1)), *zip(*outer, side, strict=True)))
+            if side[0] < side[1]
+            else None
+            for side in sides
+        ]
+        parts = [part for part in (around[0], found, around[1]) if part is not None]
+        found = node.emit(relax.op.concat(parts, axis=axis)) if len(parts) > 1 else found
+    return found
 
 
 def _updates(node: Node) -> relax.Expr:
@@ -90,9 +126,7 @@ def _in_rows(node: Node, rows: Positions, count: int, rest: list[int]) -> relax.
     return None if found is None else relax.op.reshape(node.emit(found), node.shape())
 
 
-def _scattered(
-    node: Node, data: relax.Expr, updates: relax.Expr, rows: Positions, axis: int
-) -> relax.Expr | None:
+def _scattered(node: Node, data: relax.Expr, updates: relax.Expr, rows: Positions, axis: int) -> relax.Expr | None:
     """The data with one slice along an axis of the updates for each of `rows`."""
     reduction = node.attrs.get("reduction", b"none")
     shape = [int(extent) for extent in data.ty.shape.values]
@@ -117,9 +151,7 @@ def _scattered(
     return data
 
 
-def _run(
-    node: Node, data: relax.Expr, updates: relax.Expr, run: Positions, count: int, axis: int
-) -> relax.Expr:
+def _run(node: Node, data: relax.Expr, updates: relax.Expr, run: Positions, count: int, axis: int) -> relax.Expr:
     """Slices that follow each other, of the data or, from `count` on, of the updates."""
     tensor, first = (updates, run[0] - count) if run[0] >= count else (data, run[0])
     return node.emit(relax.op.strided_slice(tensor, [axis], [int(first)], [int(first) + len(run)]))
