@@ -415,7 +415,6 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("scale_after_products", "of what moves are left, products read through", _graph(scale_after_products)),
     Step("add_after_contractions", "of what moves are left, sums read through", _graph(add_after_contractions)),
     Step("join_terms", "of what moves are left, sums read through", _graph(join_terms)),
-    Step("gather_once", "which shows what else is the same", _graph(reduce_once)),
     Step("drop_unread", "of what is cut, and read elsewhere", _graph(drop_unread)),
     Step("write_moves_through", "moves into parts of other tensors", _graph(write_moves_through)),
     Step("sum_through_padding", "where padding is of what is summed over", _graph(sum_through_padding)),
