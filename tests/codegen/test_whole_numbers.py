@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 from tests.codegen.on_core import PRECISIONS, check
 from tests.onnx_models import make_model
 from tests.stages.networks import compile_model
-from tvm_neuron.codegen.steps import without
+from tvm_neuron.codegen import call_blocks, integers
 
 DATA = {"x": np.random.default_rng(3).standard_normal((20, 7)).astype(np.float32) * 3}
 
@@ -35,10 +35,11 @@ def test_chosen_rows(choose: str, precision: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize(("choose", "is_whole"), [("TopK", True), ("Sign", True), ("Mod", False)])
-def test_only_whole_numbers_are_taken_as_they_are(choose: str, is_whole: bool) -> None:
+def test_only_whole_numbers_are_taken_as_they_are(choose: str, is_whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     usual = _instructions(chosen(choose))
-    with without("drop_truncations"):
-        assert (usual < _instructions(chosen(choose))) == is_whole
+    monkeypatch.setattr(call_blocks, "_templates", {})
+    monkeypatch.setattr(integers, "is_exact", lambda _expr: False)
+    assert (usual < _instructions(chosen(choose))) == is_whole
 
 
 def _instructions(model: onnx.ModelProto) -> int:

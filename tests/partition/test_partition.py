@@ -1,6 +1,5 @@
 """The cut: flat subgraphs with their constants inside, the rest in main, a row for every operator."""
 
-
 import numpy as np
 import onnx
 import pytest
@@ -16,6 +15,7 @@ from tvm_neuron.frontend.sample_models import LIGHT_NETWORKS, light_network
 from tvm_neuron.partition import Match, Partition, Refusal, Verdict, check_must_compile, partition
 from tvm_neuron.partition.constraints import IsConstant
 from tvm_neuron.partition.plan import CanSchedule
+from tvm_neuron.partition.spans import SpansOf
 
 LARGE = {"bvlc_alexnet", "densenet121"}
 LIKE_ALEXNET = {"vgg19", "zfnet512"}  # and larger
@@ -91,7 +91,7 @@ def test_must_compile_names_every_operator_on_the_cpu() -> None:
 
 
 def test_the_code_generator_may_refuse() -> None:
-    def can_schedule(call: relax.Call, is_constant: IsConstant) -> Verdict:
+    def can_schedule(call: relax.Call, is_constant: IsConstant, spans_of: SpansOf) -> Verdict:
         return Refusal("no rule for it") if call.op.name == "relax.sigmoid" else Match()
 
     rows = {row.name: row for row in cut(mixed_model(), can_schedule).placements}

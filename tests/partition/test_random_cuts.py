@@ -14,6 +14,7 @@ from tvm_neuron.frontend import normalize
 from tvm_neuron.frontend.origin import bindings_of, origin_of
 from tvm_neuron.partition import Island, Match, Partition, Refusal, Verdict, partition
 from tvm_neuron.partition.constraints import IsConstant
+from tvm_neuron.partition.spans import SpansOf
 
 SHAPE = (2, 4)
 X = np.random.default_rng(0).standard_normal(SHAPE).astype(np.float32)
@@ -110,7 +111,7 @@ def test_every_colouring_gives_an_order_and_equal_results(
     mod = normalize(build(steps, returned), {})
     order = [origin_of(binding.value).name for binding in bindings_of(mod["main"]) if origin_of(binding.value)]
 
-    def can_schedule(call: relax.Call, _is_constant: IsConstant) -> Verdict:
+    def can_schedule(call: relax.Call, _is_constant: IsConstant, _spans_of: SpansOf) -> Verdict:
         is_here = colours >> order.index(origin_of(call).name) % 16 & 1
         return Match() if is_here else Refusal("so the test says")
 

@@ -20,6 +20,7 @@ from tvm_neuron.hw import load_device
 from tvm_neuron.neff import Placement
 from tvm_neuron.partition import Match, Refusal, Verdict, partition
 from tvm_neuron.partition.constraints import IsConstant
+from tvm_neuron.partition.spans import SpansOf
 
 RNG = np.random.default_rng(0)
 MOVED = re.compile(
@@ -27,7 +28,7 @@ MOVED = re.compile(
 )
 
 
-def on_cpu(call: relax.Call, _is_constant: IsConstant) -> Verdict:
+def on_cpu(call: relax.Call, _is_constant: IsConstant, _spans_of: SpansOf) -> Verdict:
     """Operators called cpu1, cpu2, ... stand for what a NeuronCore can't run."""
     return Refusal("it can't") if origin_of(call).name.startswith("cpu") else Match()
 

@@ -21,6 +21,7 @@ from tvm_neuron.neff import core_files
 from tvm_neuron.partition import Refusal, Verdict
 from tvm_neuron.partition.constraints import IsConstant
 from tvm_neuron.partition.plan import CanSchedule
+from tvm_neuron.partition.spans import SpansOf
 from tvm_neuron.runtime import MANIFEST_ENTRY, make_module, shared
 
 
@@ -119,7 +120,7 @@ def scheduler(options: BuildOptions, refused: Mapping[str, str]) -> CanSchedule:
     device = load_device(options.device)
     answers: dict[str, Verdict] = {}
 
-    def ask(call: relax.Call, is_constant: IsConstant) -> Verdict:
+    def ask(call: relax.Call, is_constant: IsConstant, spans_of: SpansOf) -> Verdict:
         origin = origin_of(call)
         name = origin.name if origin else ""
         if name in refused:
@@ -128,10 +129,11 @@ def scheduler(options: BuildOptions, refused: Mapping[str, str]) -> CanSchedule:
             if fnmatchcase(name, pattern):
                 return Refusal(f"kept on the CPU: on_cpu has '{pattern}'")
         mode = options.precisions.mode_of(name)
-        key = f"{mode} {question(call, is_constant)}"
+        key = f"{mode} {question(call, is_constant, spans_of)}"
         if key not in answers:
             try:
-                answers[key] = function.can_schedule(call, is_constant, device, Precisions(mode), options.fast_relayout)
+                precisions, fast_relayout = Precisions(mode), options.fast_relayout
+                answers[key] = function.can_schedule(call, is_constant, spans_of, device, precisions, fast_relayout)
             except Exception as error:
                 if not is_defect(error):
                     raise

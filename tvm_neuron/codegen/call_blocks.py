@@ -6,13 +6,15 @@ from typing import Any
 import tvm
 from tvm import relax, tirx
 
+from tvm_neuron.codegen.integers import is_integer
 from tvm_neuron.codegen.quiet_kernels import QUIET_KERNELS
 from tvm_neuron.codegen.read_kernel import read_kernel
-from tvm_neuron.codegen.template import Template
+from tvm_neuron.codegen.template import Template, each_tensor
 from tvm_neuron.codegen.zero_operands import ZERO_OPERANDS
 from tvm_neuron.errors import CompileError, InternalError
 from tvm_neuron.frontend.kernels import attributes
 from tvm_neuron.frontend.origin import bindings_of
+from tvm_neuron.partition.spans import Spans, span_of_array
 from tvm_neuron.program import Origin
 from tvm_neuron.runtime.tensors import as_numpy
 from tvm_neuron.schedule.graph import Block
@@ -32,10 +34,12 @@ def call_blocks(call: relax.Call, arguments: list[Any], name: str, origin: Origi
         CompileError: it has no TOPI kernel, or one that can't be read.
     """
     abstract, key = _abstract(call)
+    spans = _spans(arguments)
+    key = f"{key} {spans}"
     if key not in _templates:
         if len(_templates) >= _MOST_TEMPLATES:
             _templates.clear()
-        _templates[key] = _read(abstract, origin)
+        _templates[key] = _read(abstract, spans, origin)
     return _templates[key].blocks_for(arguments, name, origin)
 
 
@@ -47,7 +51,7 @@ def value_of(expr: Any, values: dict[Any, Any]) -> Any:
         return value_of(expr.tuple_value, values)[expr.index]
     if isinstance(expr, tvm.ir.GenericConst):
         array = as_numpy(expr.value)
-        return Tensor("constant", array.shape, str(array.dtype), "temp", array)
+        return Tensor("constant", array.shape, str(array.dtype), "temp", array, span=span_of_array(array))
     return values.get(expr)
 
 
@@ -82,7 +86,19 @@ def _counts_by_value(constant: tvm.ir.GenericConst) -> bool:
     return array.dtype.kind in "iub" or array.size <= _LARGEST_BY_VALUE
 
 
-def _read(call: relax.Call, origin: Origin) -> Template:
+def _spans(arguments: Any) -> Spans:
+    """Those of the arguments; none where a run-time operand may hold fractions, as then so may the result.
+
+    Templates of most operators so depend on no values of weights.
+    """
+    flat = [tensor for arg in arguments for tensor in (arg if isinstance(arg, tuple) else (arg,)) if tensor is not None]
+    if any(tensor.value is None and tensor.span is None and not is_integer(tensor.dtype) for tensor in flat):
+        return ()
+    found: Spans = each_tensor(lambda tensor: tensor.span, tuple(arguments))
+    return found
+
+
+def _read(call: relax.Call, spans: Spans, origin: Origin) -> Template:
     legalise_op = _KERNELS.get(call.op.name) or call.op.get_attr("FLegalize")
     if legalise_op is None:
         raise CompileError(f"{origin}: {call.op.name} has no TOPI kernel")
@@ -92,7 +108,8 @@ def _read(call: relax.Call, origin: Origin) -> Template:
             lowered = builder.emit_output(_legalised(legalise_op, builder, call, origin))
         builder.emit_func_output(lowered)
     module = builder.get()
-    operands = [_placeholder(arg, arg.ty) for arg in call.args]
+    spans = spans or (None,) * len(call.args)
+    operands = [_placeholder(arg.ty, span) for arg, span in zip(call.args, spans, strict=True)]
     known = dict(zip(call.args, operands, strict=True))
     for arg, operand in zip(call.args, operands, strict=True):
         if isinstance(arg, relax.Tuple):
@@ -124,13 +141,14 @@ def _legalised(legalise_op: Any, builder: relax.BlockBuilder, call: relax.Call, 
         raise CompileError(f"{origin}: TVM has no kernel of it here: {str(error).splitlines()[-1]}") from error
 
 
-def _placeholder(arg: Any, type_: Any) -> Any:
+def _placeholder(type_: Any, span: Any) -> Any:
     """The tensor, or tuple of tensors, that stands for an operand; None for a shape."""
-    if isinstance(arg, relax.Tuple):
-        return tuple(_placeholder(field, field.ty) for field in arg.fields)
     if isinstance(type_, relax.TupleType):
-        return tuple(_placeholder(None, field) for field in type_.fields)
-    return Tensor("operand", shape_of(type_), str(type_.dtype)) if isinstance(type_, relax.TensorType) else None
+        spans = span or (None,) * len(type_.fields)
+        return tuple(_placeholder(field, inner) for field, inner in zip(type_.fields, spans, strict=True))
+    if not isinstance(type_, relax.TensorType):
+        return None
+    return Tensor("operand", shape_of(type_), str(type_.dtype), span=span)
 
 
 def shape_of(type_: Any) -> tuple[int, ...]:

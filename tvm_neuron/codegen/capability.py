@@ -17,6 +17,7 @@ from tvm_neuron.hw import Device
 from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.partition import Match, Refusal, Verdict
 from tvm_neuron.partition.constraints import IsConstant
+from tvm_neuron.partition.spans import Span, SpansOf
 from tvm_neuron.program import Origin
 from tvm_neuron.runtime.tensors import as_numpy
 from tvm_neuron.schedule.graph import Graph
@@ -25,12 +26,17 @@ from tvm_neuron.schedule.tensor import Tensor
 
 
 def verdict(
-    call: relax.Call, is_constant: IsConstant, rules: tuple[Rule, ...], device: Device, precisions: Precisions
+    call: relax.Call,
+    is_constant: IsConstant,
+    spans_of: SpansOf,
+    rules: tuple[Rule, ...],
+    device: Device,
+    precisions: Precisions,
 ) -> Verdict:
     """Schedules the call's kernel as a subgraph of its own, with stand-ins for constants."""
     origin = Origin("", call.op.name.removeprefix("relax."))
     try:
-        arguments = [argument(arg, is_constant) for arg in call.args]
+        arguments = [argument(arg, is_constant, spans_of) for arg in call.args]
         blocks, result = call_blocks(call, arguments, "result", origin)
         results = result if isinstance(result, tuple) else (result,)
         for tensor in results:
@@ -50,12 +56,12 @@ def verdict(
             f"the values between the steps of its arithmetic take {taken} bytes of an SBUF partition; "
             f"{device.name} has {scratch_limit(device)} for them"
         )
-    return Match()
+    return Match(tuple(tensor.span for tensor in results))
 
 
-def question(call: relax.Call, is_constant: IsConstant) -> str:
+def question(call: relax.Call, is_constant: IsConstant, spans_of: SpansOf) -> str:
     """What the verdict depends on: calls with the same question get the same answer."""
-    operands = [f"{_known(arg, is_constant)} {arg.ty}" for arg in call.args]
+    operands = [f"{_known(arg, is_constant)} {spans_of(arg)} {arg.ty}" for arg in call.args]
     shapes = [str(arg) for arg in call.args if isinstance(arg, relax.ShapeExpr)]
     return f"{call.op.name} {attributes(call)} {operands} {shapes} {call.ty}"
 
@@ -67,20 +73,22 @@ def _known(arg: Any, is_constant: IsConstant) -> str:
     return "constant" if is_constant(arg) else ""
 
 
-def argument(arg: Any, is_constant: IsConstant) -> Any:
+def argument(arg: Any, is_constant: IsConstant, spans_of: SpansOf) -> Any:
     """The tensor, or tuple of tensors, that stands for an operand; None for a shape."""
     if isinstance(arg, relax.Tuple):
-        return tuple(argument(field, is_constant) for field in arg.fields)
+        return tuple(argument(field, is_constant, spans_of) for field in arg.fields)
     if isinstance(arg.ty, relax.TupleType):
-        return tuple(_tensor(arg, ty, is_constant) for ty in arg.ty.fields)
-    return _tensor(arg, arg.ty, is_constant) if isinstance(arg.ty, relax.TensorType) else None
+        spans = spans_of(arg) or (None,) * len(arg.ty.fields)
+        return tuple(_tensor(arg, ty, is_constant, span) for ty, span in zip(arg.ty.fields, spans, strict=True))
+    (span,) = spans_of(arg) or (None,)
+    return _tensor(arg, arg.ty, is_constant, span) if isinstance(arg.ty, relax.TensorType) else None
 
 
-def _tensor(arg: Any, ty: relax.TensorType, is_constant: IsConstant) -> Tensor:
+def _tensor(arg: Any, ty: relax.TensorType, is_constant: IsConstant, span: Span | None) -> Tensor:
     shape, dtype = tuple(int(extent) for extent in ty.shape), str(ty.dtype)
     if not is_constant(arg):
-        return Tensor("operand", shape, dtype, "input")
+        return Tensor("operand", shape, dtype, "input", span=span)
     if isinstance(arg, tvm.ir.GenericConst):
-        return Tensor("constant", shape, dtype, "temp", as_numpy(arg.value))
+        return Tensor("constant", shape, dtype, "temp", as_numpy(arg.value), span=span)
     one = np.ones((), DTYPES.get(dtype) or dtype)
-    return Tensor("constant", shape, dtype, "temp", np.broadcast_to(one, shape))
+    return Tensor("constant", shape, dtype, "temp", np.broadcast_to(one, shape), span=span)

@@ -26,6 +26,7 @@ from tvm_neuron.hw import Device
 from tvm_neuron.neff import Neff, Pipeline, TensorInfo, pipeline_pieces
 from tvm_neuron.partition import Verdict
 from tvm_neuron.partition.constraints import IsConstant
+from tvm_neuron.partition.spans import SpansOf
 from tvm_neuron.schedule.graph import Graph
 from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.rule import Rule, load_rules
@@ -102,7 +103,12 @@ def _whole(graph: Graph, name: str, device: Device, options: BuildOptions) -> li
 
 
 def can_schedule(
-    call: relax.Call, is_constant: IsConstant, device: Device, precisions: Precisions, fast_relayout: bool
+    call: relax.Call,
+    is_constant: IsConstant,
+    spans_of: SpansOf,
+    device: Device,
+    precisions: Precisions,
+    fast_relayout: bool,
 ) -> Verdict:
     """Whether the kernel of a call can be scheduled on the device."""
-    return verdict(call, is_constant, _rules(fast_relayout), device, precisions)
+    return verdict(call, is_constant, spans_of, _rules(fast_relayout), device, precisions)

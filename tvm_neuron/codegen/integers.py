@@ -1,10 +1,13 @@
 """Integer arithmetic on engines that compute in float32: where it is exact, and what it then is."""
 
-from collections.abc import Callable
-from math import inf
+from collections.abc import Callable, Sequence
+from functools import reduce
+from math import inf, isfinite, prod
 
 from tvm_neuron.codegen.derived import clamped, fmod, mul, sub, truncated
+from tvm_neuron.partition.spans import Span
 from tvm_neuron.schedule.expr import INTEGER, Apply, Expr, Index, Load, Num, loads
+from tvm_neuron.schedule.graph import Block
 from tvm_neuron.schedule.operations import BITWISE
 
 _BITS = {"bool": 1, "int8": 8, "uint8": 8, "int16": 16, "int32": 32, "int64": 64}
@@ -15,7 +18,9 @@ _DIVISIONS = ("divide", "floordiv", "truncmod", "floormod")
 _MOST_DIVIDED = 2.0**16
 _LOGIC = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "not_equal"}  # of single bits
 _BOUNDED = (*TRUTHS, "max", "min")  # never larger than their operands
+_WHOLE = ("add", "subtract", "multiply", "max", "min", "abs")  # of whole numbers a whole one
 EXACT_TO = 2.0**24
+UNKNOWN: Span = (-inf, inf)
 _LARGEST_FLOAT = float(2**31 - 128)  # of those that fit into int32
 
 
@@ -48,7 +53,11 @@ def arithmetic(op: str, dtype: str, left: Expr, right: Expr) -> Expr:
         return chosen(_compared("is_gt" if op == "max" else "is_lt", left, right), left, right)
     if max(map(bound, (left, right, value))) > EXACT_TO:
         return inexact(op, left, right)
-    return wrapped(value, dtype) if op not in _BOUNDED and bound(value) >= 2.0 ** _digits(dtype) else value
+    return value if op in _BOUNDED or _fits(value, dtype) else wrapped(value, dtype)
+
+
+def _fits(value: Expr, dtype: str) -> bool:
+    return joined(span(value), limits(dtype)) == limits(dtype)
 
 
 def _divided(op: str, dtype: str, left: Expr, right: Expr) -> Expr:
@@ -56,7 +65,10 @@ def _divided(op: str, dtype: str, left: Expr, right: Expr) -> Expr:
     if max(map(bound, (left, right))) > _MOST_DIVIDED:
         return inexact(op, left, right)
     rest = fmod(left, right) if op in ("divide", "truncmod") else Apply("mod", (left, right))
-    return rest if op.endswith("mod") else wrapped(Apply("divide", (sub(left, rest), right)), dtype)
+    if op.endswith("mod"):
+        return rest
+    quotient = Apply("divide", (sub(left, rest), right))
+    return quotient if bound(left) <= limits(dtype)[1] else wrapped(quotient, dtype)
 
 
 def _compared(op: str, left: Expr, right: Expr) -> Expr:
@@ -121,45 +133,137 @@ def _low_bits(value: Expr, dtype: str) -> Expr:
     return sub(Apply("bitwise_xor", (rest, sign)), sign)
 
 
-def bound(expr: Expr, of_load: Callable[[Load], float] | None = None) -> float:
-    """What no absolute value of a whole number exceeds; infinite where nothing is known. `of_load` knows of tensors."""
+def bound(expr: Expr) -> float:
+    """What no absolute value of a whole number exceeds; infinite where nothing is known."""
+    low, high = span(expr)
+    return max(-low, high)
 
-    def inner(part: Expr) -> float:
-        return bound(part, of_load)
 
+def span(expr: Expr) -> Span:
+    """Between which numbers a whole number lies; infinite ones where nothing is known."""
     match expr:
         case Num(value):
-            return abs(value)
+            return value, value
         case Index(axis):
-            return axis.extent
-        case Load() if of_load is not None:
-            return of_load(expr)
+            return 0.0, axis.extent
         case Load(tensor, _):
-            return 2.0 ** _digits(tensor.dtype) if is_integer(tensor.dtype) else inf
-        case Apply("add" | "subtract", (left, right)):
-            return inner(left) + inner(right)
-        case Apply("multiply", (left, right)):
-            return inner(left) * inner(right)
-        case Apply("max" | "min", (left, right)):
-            return max(inner(left), inner(right))
+            return tensor.span or limits(tensor.dtype)
+        case Apply("select", (Apply("is_gt" | "is_lt" as op, sides), *either)) if list(sides) == either:
+            return span(Apply("max" if op == "is_gt" else "min", sides))
         case Apply("select", (_, left, right)):
-            return max(inner(left), inner(right))
-        case Apply("mod", (_, Num(value))):
-            return abs(value)
+            return joined(span(left), span(right))
+        case Apply("mod", (_, by)):
+            return joined((0.0, 0.0), span(by))
         case Apply("bitwise_and", (_, Num(value))) if value >= 0:
-            return value
-        case Apply("arith_shift_right", (left, Num(value))) if value >= 0:
-            return inner(left) / 2.0**value + 1
-        case Apply("arith_shift_right", (left, _)):
-            return inner(left)
-        case Apply("bitwise_and" | "bitwise_or" | "bitwise_xor", (left, right)):
-            return 2 * max(inner(left), inner(right))
-        case Apply("abs", (of,)):
-            return inner(of)
-        case Apply(op, _) if op in TRUTHS or op == "sign":
-            return 1.0
+            return 0.0, value
+        case Apply(op, _) if op in TRUTHS:
+            return 0.0, 1.0
+        case Apply("sign", _):
+            return -1.0, 1.0
+        case Apply(op, args) if op in _SPANS:
+            spans = [span(arg) for arg in args]
+            return _SPANS[op](*spans) if all(isfinite(end) for each in spans for end in each) else UNKNOWN
         case _:
-            return inf
+            return UNKNOWN
+
+
+def joined(left: Span, right: Span) -> Span:
+    """The span of what lies in either."""
+    return min(left[0], right[0]), max(left[1], right[1])
+
+
+def limits(dtype: str) -> Span:
+    """The least and the greatest number of a dtype; of floats infinite ones."""
+    if not is_integer(dtype):
+        return UNKNOWN
+    end = 2.0 ** _digits(dtype)
+    return 0.0 if dtype == "bool" or dtype.startswith("u") else -end, end - 1
+
+
+def _product(left: Span, right: Span) -> Span:
+    corners = [one * other for one in left for other in right]
+    return min(corners), max(corners)
+
+
+def _quotient(left: Span, right: Span) -> Span:
+    if right[1] > -1 and right[0] < 1:
+        return UNKNOWN
+    corners = [one / other for one in left for other in right]
+    return min(corners), max(corners)
+
+
+def _of_bits(left: Span, right: Span) -> Span:
+    most = 2 * max(*map(abs, left), *map(abs, right))
+    return 0.0 if min(left[0], right[0]) >= 0 else -most, most
+
+
+def _shifted(value: Span, by: Span) -> Span:
+    """Shifts by an unknown number bring it towards zero, or -1."""
+    if by[0] == by[1] >= 0:
+        return value[0] // 2 ** by[0], value[1] // 2 ** by[0]
+    return min(value[0], 0.0), max(value[1], 0.0)
+
+
+_SPANS: dict[str, Callable[..., Span]] = {
+    "add": lambda left, right: (left[0] + right[0], left[1] + right[1]),
+    "subtract": lambda left, right: (left[0] - right[1], left[1] - right[0]),
+    "multiply": _product,
+    "divide": _quotient,
+    "max": lambda left, right: (max(left[0], right[0]), max(left[1], right[1])),
+    "min": lambda left, right: (min(left[0], right[0]), min(left[1], right[1])),
+    "abs": lambda of: (0.0, max(-of[0], of[1])),
+    "arith_shift_right": _shifted,
+    "bitwise_and": _of_bits,
+    "bitwise_or": _of_bits,
+    "bitwise_xor": _of_bits,
+}
+
+
+def is_exact(expr: Expr) -> bool:
+    """Whether it is a whole number that float32 holds, as is all that it is made from, but for what only decides."""
+    match expr:
+        case Num(value):
+            is_whole = float(value).is_integer()
+        case Apply("select", (_, *either)):
+            return all(map(is_exact, either))
+        case Apply(op, _) if op in TRUTHS or op == "sign":
+            return True
+        case Apply(op, args):
+            is_whole = op in _WHOLE and all(map(is_exact, args))
+        case _:
+            is_whole = True
+    return is_whole and bound(expr) <= EXACT_TO
+
+
+def combines_exactly(combine: str, dtype: str, term: Expr, count: int) -> bool:
+    """Whether float32 holds every value on the way to what `count` terms of an integer dtype combine to."""
+    if combine in ("max", "min"):
+        return bound(term) <= EXACT_TO
+    is_sum = combine == "add" and isinstance(term, Load)  # products go to the PE array, which may round their factors
+    return is_sum and count * bound(term) <= min(EXACT_TO, limits(dtype)[1])
+
+
+def result_span(blocks: Sequence[Block]) -> Span | None:
+    """Between which numbers all lies that blocks write into one tensor; None where no more is known than its dtype."""
+    spans = [_written(block) for block in blocks]
+    known = [found for found in spans if found]
+    return reduce(joined, known) if len(known) == len(spans) else None
+
+
+def _written(block: Block) -> Span | None:
+    dtype = block.output.dtype
+    if block.output in block.sources() or block.combine == "multiply":
+        return None
+    low, high = span(block.expr)
+    if block.combine == "add":
+        count = prod(axis.extent for axis in block.reduction)
+        low, high = block.init + count * low, block.init + count * high
+    if is_integer(dtype):
+        least, most = limits(dtype)
+        found = max(low, least), min(high, most)
+        return None if found == (least, most) else found
+    is_held = dtype == "float32" and max(-low, high) <= EXACT_TO and is_exact(block.expr)
+    return (low, high) if is_held else None
 
 
 def inexact(op: str, *operands: Expr) -> Expr:
@@ -191,9 +295,8 @@ def cast(inner: Expr, source: str, target: str) -> Expr:
         return inner
     bits = _BITS.get(target, 64)
     if not is_integer(source):
-        if bits <= 16:
-            return wrapped(truncated(inner), target)
-        return as_int32(inner)
+        whole = inner if is_exact(inner) else truncated(inner) if bits <= 16 else as_int32(inner)
+        return whole if bits > 16 or _fits(whole, target) else wrapped(whole, target)
     if target not in _BITS:
         return inexact(f"cast.{target}", inner)
     is_signed = target.startswith("u") and not source.startswith("u")

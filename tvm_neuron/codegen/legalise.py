@@ -7,6 +7,7 @@ from tvm import relax
 from tvm_neuron.codegen.call_blocks import call_blocks, shape_of, value_of
 from tvm_neuron.errors import at_operator
 from tvm_neuron.frontend.origin import OUTPUTS_ATTR, bindings_of, origin_of
+from tvm_neuron.partition.spans import spans_of_params
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load
 from tvm_neuron.schedule.graph import Block, Graph
@@ -22,8 +23,8 @@ def legalise(func: relax.Function) -> Graph:
     values: dict[Any, Any] = {}
     inputs: list[Tensor] = []
     blocks: list[Block] = []
-    for param in func.params:
-        values[param] = Tensor(param.name, shape_of(param.ty), str(param.ty.dtype), "input")
+    for param, span in zip(func.params, spans_of_params(func), strict=True):
+        values[param] = Tensor(param.name, shape_of(param.ty), str(param.ty.dtype), "input", span=span)
         inputs.append(values[param])
     names = [str(name) for name in func.attrs[OUTPUTS_ATTR]]
     for binding in bindings_of(func):

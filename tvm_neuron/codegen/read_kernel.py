@@ -1,13 +1,23 @@
 """read_kernel: a TIR kernel read once into blocks; the only place that looks inside TIR."""
 
 from collections.abc import Sequence
-from math import inf
+from math import inf, prod
 from typing import Any
 
 from tvm import ir, s_tir, tirx
 
 from tvm_neuron.codegen.derived import DERIVED
-from tvm_neuron.codegen.integers import arithmetic, bitwise, cast, chosen, inexact, inverted, is_integer
+from tvm_neuron.codegen.integers import (
+    arithmetic,
+    bitwise,
+    cast,
+    chosen,
+    combines_exactly,
+    inexact,
+    inverted,
+    is_integer,
+    result_span,
+)
 from tvm_neuron.errors import CompileError
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, loads
@@ -47,7 +57,12 @@ def read_kernel(func: Any, arguments: Sequence[Tensor], results: Sequence[Tensor
         shape = tuple(int(extent) for extent in buffer.ty.shape)
         tensors.append((buffer, Tensor(f"{results[0].name}.{buffer.name}", shape, str(buffer.ty.dtype))))
     statements = root.body.seq if isinstance(root.body, tirx.SeqStmt) else [root.body]
-    return [_Reader(tensors, origin).block(statement) for statement in statements]
+    blocks: list[Block] = []
+    for statement in statements:
+        block = _Reader(tensors, origin).block(statement)
+        blocks.append(block)
+        block.output.span = result_span([each for each in blocks if each.output is block.output])
+    return blocks
 
 
 class _Reader:
@@ -88,9 +103,11 @@ class _Reader:
         combine = _COMBINES.get(type(node).__name__)
         if combine is None:
             raise CompileError(f"{self.origin}: its reduction is none of {', '.join(_COMBINES)}")
-        if is_integer(output.dtype) and (combine in ("add", "multiply") or output.dtype in ("int32", "int64")):
-            return combine, inexact("copy", self.term(node, output))
-        return combine, self.term(node, output)
+        term = self.term(node, output)
+        count = prod(axis.extent for axis in self.axes.values() if axis.is_reduction)
+        if is_integer(output.dtype) and not combines_exactly(combine, output.dtype, term, count):
+            return combine, inexact("copy", term)
+        return combine, term
 
     def term(self, node: Any, output: Tensor) -> Expr:
         """What a reduction combines with the value so far.

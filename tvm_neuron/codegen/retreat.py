@@ -72,7 +72,7 @@ class Retreat:
         self._let_all_leave(reason_for_cpu(defect, ["all operators"], self._options))
 
     def _let_all_leave(self, reason: str) -> None:
-        self.refuse_all = lambda _call, _is_constant: Refusal(reason)
+        self.refuse_all = lambda _call, _is_constant, _spans_of: Refusal(reason)
 
     def _at_fault(self, failure: PartError) -> list[str]:
         """Operators that have not left: the one that the failure names, else those found, else all of the part."""

@@ -61,7 +61,7 @@ def multiplications(func: relax.Function) -> int:
 
 
 def _of_call(call: relax.Call, plan: Plan) -> int:
-    arguments = [argument(arg, plan.is_constant) for arg in call.args]
+    arguments = [argument(arg, plan.is_constant, plan.spans_of) for arg in call.args]
     try:
         blocks, _ = call_blocks(call, arguments, "", Origin("", call.op.name))
     except Exception:  # a kernel that can't be read is on the CPU, and all of this is for a warning

@@ -70,7 +70,6 @@ from tvm_neuron.codegen.passes.spread_sums import can_spread, spread_sums
 from tvm_neuron.codegen.passes.sum_parts import has_parts, sum_parts
 from tvm_neuron.codegen.passes.unread import drop_unread
 from tvm_neuron.codegen.passes.vector_products import vector_products
-from tvm_neuron.codegen.passes.whole_numbers import drop_truncations
 from tvm_neuron.codegen.passes.windows import split_windows
 from tvm_neuron.codegen.precision import DEFAULT, Precisions
 from tvm_neuron.codegen.steps import Step
@@ -398,7 +397,6 @@ def _kernels(function: Callable[..., list[Kernel]], *names: str) -> Callable[[_W
 STEPS: tuple[Step[_Work], ...] = (
     Step("fold_constants", "first, so that no other sees what is known", _graph(fold_constants), True),
     Step("give_dimensions", "memory has partitions and bytes, no bare numbers", _graph(_give_dimensions), True),
-    Step("drop_truncations", "while operators are apart, as the model has them", _graph(drop_truncations)),
     Step("multiply_all", "products of what is gathered are whole", _graph(multiply_all)),
     Step("separate_gathers", "positions that are data have no maps", _graph(separate_gathers, "device"), True),
     Step("cut_pieces", "all that follow read plain regions", _graph(cut_pieces), True),

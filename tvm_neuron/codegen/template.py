@@ -26,7 +26,7 @@ class Template:
 
         def tensor(old: Tensor) -> Tensor:
             if old not in tensors:
-                tensors[old] = Tensor(f"{name}{old.name}", old.shape, old.dtype, old.kind, old.value)
+                tensors[old] = Tensor(f"{name}{old.name}", old.shape, old.dtype, old.kind, old.value, span=old.span)
             return tensors[old]
 
         def copy(block: Block) -> Block:
@@ -43,17 +43,17 @@ class Template:
                 block.init,
             )  # fmt: skip
 
-        return [copy(block) for block in self.blocks], _each(tensor, self.result)
+        return [copy(block) for block in self.blocks], each_tensor(tensor, self.result)
 
 
-def _each(function: Callable[[Tensor], Tensor], value: Any) -> Any:
+def each_tensor(function: Callable[[Tensor], Any], value: Any) -> Any:
     """`value`, a tensor, tuples of them or None, with the function of each tensor.
 
     Outside of what calls it, because a function that refers to itself keeps all that it knows, weights too, until
     Python looks for cycles.
     """
     if isinstance(value, tuple):
-        return tuple(_each(function, inner) for inner in value)
+        return tuple(each_tensor(function, inner) for inner in value)
     return None if value is None else function(value)
 
 

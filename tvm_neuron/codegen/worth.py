@@ -80,7 +80,7 @@ def run_time_calls(func: relax.Function) -> Iterator[list[Block]]:
         if all(map(plan.is_constant, value.args)) if isinstance(value, relax.Call) else plan.is_constant(value):
             plan.constants.add(binding.var)
         elif isinstance(value, relax.Call):
-            arguments = [argument(arg, plan.is_constant) for arg in value.args]
+            arguments = [argument(arg, plan.is_constant, plan.spans_of) for arg in value.args]
             yield call_blocks(value, arguments, binding.var.name, Origin("", value.op.name))[0]
 
 

@@ -13,6 +13,7 @@ from tvm import relax
 
 from tvm_neuron.frontend.decompose.shapes import static_shape
 from tvm_neuron.frontend.origin import op_name
+from tvm_neuron.partition.spans import Spans
 
 SUPPORTED_DTYPES = ("float32", "float16", "bfloat16", "bool", "int8", "uint8", "int16", "int32", "int64")
 """Dtypes of tensors that a NeuronCore program reads and writes at run time."""
@@ -35,7 +36,9 @@ _PLACED = {"scatter_elements", "scatter_nd", "index_put", "reverse_sequence"}
 
 @dataclass(frozen=True)
 class Match:
-    """A constraint holds."""
+    """A constraint holds. `spans` are what a scheduled call's results lie in, see `partition.spans`."""
+
+    spans: Spans = ()
 
     def __bool__(self) -> bool:
         return True

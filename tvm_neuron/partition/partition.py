@@ -18,6 +18,7 @@ from tvm_neuron.partition.island import Surroundings, Weigh
 from tvm_neuron.partition.lift import Lifted, lift_constants, lower_constants
 from tvm_neuron.partition.naming import OutputNames
 from tvm_neuron.partition.plan import CanSchedule, Plan, Where, make_plan
+from tvm_neuron.partition.spans import Spans, SpansOf, with_spans
 from tvm_neuron.partition.table import CODEGEN, NUMBER_ATTR, make_patterns
 
 
@@ -94,7 +95,19 @@ def _members(subgraph: relax.Function, plan: Plan) -> set[relax.Var]:
     return {variables[int(func.attrs[NUMBER_ATTR])] for func in functions}
 
 
-def _refuse_branches(_call: relax.Call, _is_constant: IsConstant) -> Verdict:
+def _result_spans(subgraph: relax.Function, plan: Plan) -> Spans:
+    """What is known of the results of a subgraph, in their order."""
+    variables, known = list(plan.decisions), Plan()
+    for binding in bindings_of(subgraph):
+        value = binding.value
+        if isinstance(value, relax.Function):
+            known.spans[binding.var] = plan.spans_of(variables[int(value.attrs[NUMBER_ATTR])])
+        else:
+            known.spans[binding.var] = known.spans_of(value.op if isinstance(value, relax.Call) else value)
+    return known.spans_of(subgraph.body.body)
+
+
+def _refuse_branches(_call: relax.Call, _is_constant: IsConstant, _spans_of: SpansOf) -> Verdict:
     """The passes that make the subgraphs do not know If."""
     return Refusal("The model has a branch that data decides (If), so all of it is compiled for the CPU")
 
@@ -109,6 +122,7 @@ def _flatten_subgraphs(
     result = tvm.IRModule({var: mod[var] for var in mod.get_global_vars() if var.name_hint in names}, attrs=mod.attrs)
     blocks = []
     members: dict[str, set[relax.Var]] = {}
+    known = Plan(spans=dict(plan.spans))
     for block in main.body.blocks:
         rewritten = []
         for binding in block.bindings:
@@ -118,11 +132,14 @@ def _flatten_subgraphs(
                 symbol = f"neuron_{len(members)}"
                 members[symbol] = _members(called, plan)
                 subgraph = flatten(called, binding.value.args, constants, chains, symbol, outputs)
-                result[symbol] = subgraph.func
+                result[symbol] = with_spans(subgraph.func, [known.span_of(arg) for arg in subgraph.args])
+                known.spans[binding.var] = _result_spans(called, plan)
                 callee = result.get_global_var(symbol)
                 _update_type(callee, subgraph.func.ty)
                 call = relax.Call(callee, subgraph.args, ret_ty=binding.value.ty)
                 binding = relax.VarBinding(binding.var, call)
+            elif isinstance(binding.value, relax.TupleGetItem):
+                known.spans[binding.var] = known.spans_of(binding.value)
             rewritten.append(binding)
         blocks.append(type(block)(rewritten))
     body = relax.BlockBuilder().normalize(relax.SeqExpr(blocks, main.body.body))

@@ -21,9 +21,12 @@ from tvm_neuron.partition.constraints import (
     Verdict,
     check,
 )
+from tvm_neuron.partition.spans import Span, Spans, SpansOf, span_of_array
+from tvm_neuron.runtime.tensors import as_numpy
 
-CanSchedule = Callable[[relax.Call, IsConstant], Verdict]
-"""Asks the code generator whether it can schedule the kernel of a call, some of whose operands are constants."""
+CanSchedule = Callable[[relax.Call, IsConstant, SpansOf], Verdict]
+"""Asks the code generator whether it can schedule the kernel of a call, some of whose operands are constants, and some
+whole numbers of a known span."""
 
 
 class Where(StrEnum):
@@ -49,13 +52,14 @@ class Plan:
     """The decision for each bound variable that holds a call; `constants` are the variables known at compile time.
 
     `indices` are those among them that hold whole numbers, on whose values it depends how an operator is scheduled.
-    `inside` are the decisions for operators in the bodies of loops.
+    `inside` are the decisions for operators in the bodies of loops. `spans` are those of the tensors in variables.
     """
 
     decisions: dict[relax.Var, Decision] = field(default_factory=dict)
     constants: set[relax.Var] = field(default_factory=set)
     indices: dict[relax.Var, tvm.ir.GenericConst] = field(default_factory=dict)
     inside: list[Decision] = field(default_factory=list)
+    spans: dict[relax.Var, Spans] = field(default_factory=dict)
 
     def is_constant(self, expr: relax.Expr) -> bool:
         """Whether `expr` is known at compile time: a constant, a shape, or computed from those."""
@@ -68,6 +72,20 @@ class Plan:
         if isinstance(expr, relax.ShapeExpr):  # a size may be one that only the data tells, as after NonZero
             return all(isinstance(dim, tvm.tirx.IntImm) for dim in expr)
         return not isinstance(expr, relax.Call | relax.If | relax.Function | tvm.ir.GlobalVar)
+
+    def spans_of(self, expr: relax.Expr) -> Spans:
+        """What is known of the whole numbers that `expr` holds."""
+        if isinstance(expr, tvm.ir.GenericConst):
+            return (span_of_array(as_numpy(expr.value)),)
+        if isinstance(expr, relax.Tuple):
+            return tuple(map(self.span_of, expr.fields))
+        if isinstance(expr, relax.TupleGetItem):
+            return self.spans_of(expr.tuple_value)[expr.index :][:1]
+        return self.spans.get(expr, ()) if isinstance(expr, relax.Var) else ()
+
+    def span_of(self, expr: relax.Expr) -> Span | None:
+        """`spans_of` a single tensor."""
+        return next(iter(self.spans_of(expr)), None)
 
     def with_indices(self, call: relax.Call) -> relax.Call:
         """The call with the whole numbers that it takes from constants (indices, say) in their place."""
@@ -85,6 +103,7 @@ def make_plan(
     """Place every call of `func`; the parameters in `constants` are weights."""
     indices = {var: value for var, value in constants.items() if "int" in str(var.ty.dtype)}
     plan = Plan(constants=set(constants), indices=indices)
+    plan.spans.update((var, plan.spans_of(value)) for var, value in constants.items())
     open_sizes: set[relax.Var] = set()  # of these only the data tell the size, even where TVM's type names its limit
     for binding in bindings_of(func):
         value = binding.value
@@ -103,8 +122,10 @@ def make_plan(
         elif isinstance(value, relax.If):
             origin = origin_of(value) or Origin(binding.var.name, "if")
             plan.decisions[binding.var] = Decision(origin, "if", Where.CPU, "its branch is chosen by data")
-        elif isinstance(binding, relax.VarBinding) and plan.is_constant(value):
-            plan.constants.add(binding.var)
+        elif isinstance(binding, relax.VarBinding):
+            plan.spans[binding.var] = plan.spans_of(value)
+            if plan.is_constant(value):
+                plan.constants.add(binding.var)
     return plan
 
 
@@ -137,10 +158,11 @@ def _decide(call: relax.Call, var: relax.Var, plan: Plan, can_schedule: CanSched
     else:
         verdict = check(call, plan.is_constant, CONSTRAINTS)
         if verdict and can_schedule is not None:
-            verdict = can_schedule(plan.with_indices(call), plan.is_constant)
+            verdict = can_schedule(plan.with_indices(call), plan.is_constant, plan.spans_of)
         place = Where.NEURONCORE
     match verdict:
-        case Match():
+        case Match(spans):
+            plan.spans[var] = spans
             return Decision(origin, op, place)
         case Refusal(reason):
             return Decision(origin, op, Where.CPU, reason)

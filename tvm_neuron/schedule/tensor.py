@@ -18,6 +18,7 @@ class Tensor:
     kind: str = "temp"  # "input", "output" or "temp"
     value: NDArray[Any] | None = None
     is_spread: bool = False  # the same for every channel, so that in SBUF one chunk of partitions does for all
+    span: tuple[float, float] | None = None  # of whole numbers the least and the greatest, where more than dtype tells
 
     @property
     def elems(self) -> int:
