@@ -34,7 +34,7 @@ def call_blocks(call: relax.Call, arguments: list[Any], name: str, origin: Origi
         CompileError: it has no TOPI kernel, or one that can't be read.
     """
     abstract, key = _abstract(call)
-    spans = _spans(arguments)
+    spans = known_spans(arguments)
     key = f"{key} {spans}"
     if key not in _templates:
         if len(_templates) >= _MOST_TEMPLATES:
@@ -86,7 +86,7 @@ def _counts_by_value(constant: tvm.ir.GenericConst) -> bool:
     return array.dtype.kind in "iub" or array.size <= _LARGEST_BY_VALUE
 
 
-def _spans(arguments: Any) -> Spans:
+def known_spans(arguments: list[Any]) -> Spans:
     """Those of the arguments; none where a run-time operand may hold fractions, as then so may the result.
 
     Templates of most operators so depend on no values of weights.

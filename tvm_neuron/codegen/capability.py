@@ -7,7 +7,7 @@ import numpy as np
 import tvm
 from tvm import relax
 
-from tvm_neuron.codegen.call_blocks import call_blocks
+from tvm_neuron.codegen.call_blocks import call_blocks, known_spans
 from tvm_neuron.codegen.emit.vector import scratch_bytes, scratch_limit
 from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.codegen.simplify import make_kernels
@@ -61,9 +61,10 @@ def verdict(
 
 def question(call: relax.Call, is_constant: IsConstant, spans_of: SpansOf) -> str:
     """What the verdict depends on: calls with the same question get the same answer."""
-    operands = [f"{_known(arg, is_constant)} {spans_of(arg)} {arg.ty}" for arg in call.args]
+    operands = [f"{_known(arg, is_constant)} {arg.ty}" for arg in call.args]
     shapes = [str(arg) for arg in call.args if isinstance(arg, relax.ShapeExpr)]
-    return f"{call.op.name} {attributes(call)} {operands} {shapes} {call.ty}"
+    spans = known_spans([argument(arg, is_constant, spans_of) for arg in call.args])
+    return f"{call.op.name} {attributes(call)} {operands} {spans} {shapes} {call.ty}"
 
 
 def _known(arg: Any, is_constant: IsConstant) -> str:

@@ -20,10 +20,13 @@ _LOOKED_AT_FIRST = 64  # elements: nearly all weights show here that they are no
 
 
 def span_of_array(array: NDArray[Any]) -> Span | None:
-    """Of values that are all whole numbers; None of others."""
+    """Of values that are all whole numbers, the powers of two around them; None of others.
+
+    No closer, since spans come into bundles about defects, which must not tell a model's weights.
+    """
     if not array.size or not _are_whole(array.reshape(-1)[:_LOOKED_AT_FIRST]) or not _are_whole(array):
         return None
-    return float(array.min()), float(array.max())
+    return -_power(-float(array.min())), _power(float(array.max()))
 
 
 def with_spans(func: relax.Function, spans: Sequence[Span | None]) -> relax.Function:
@@ -36,6 +39,11 @@ def spans_of_params(func: relax.Function) -> list[Span | None]:
     if not func.attrs or _ATTR not in func.attrs:
         return [None] * len(func.params)
     return [(float(span[0]), float(span[1])) if len(span) else None for span in func.attrs[_ATTR]]
+
+
+def _power(number: float) -> float:
+    """The least power of two that is no less, or 0."""
+    return 2.0 ** (int(number) - 1).bit_length() if number > 0 else 0.0
 
 
 def _are_whole(array: NDArray[Any]) -> bool:
