@@ -16,9 +16,14 @@ from tests.stages.networks import compile_model
 from tvm_neuron import relay
 from tvm_neuron.build import BuildOptions
 from tvm_neuron.codegen import byoc
+from tvm_neuron.codegen.integers import result_span
 from tvm_neuron.frontend import from_onnx, normalize
 from tvm_neuron.partition.lift import lift_constants
 from tvm_neuron.partition.plan import make_plan
+from tvm_neuron.program import Origin
+from tvm_neuron.schedule.expr import Axis, Index, Load
+from tvm_neuron.schedule.graph import Block
+from tvm_neuron.schedule.tensor import Tensor
 
 node = helper.make_node
 INT64, INT32 = TensorProto.INT64, TensorProto.INT32
@@ -126,6 +131,23 @@ def check(model: onnx.ModelProto, inputs: Arrays, options: BuildOptions | None =
     executor.run(**inputs)
     for number, wanted in enumerate(reference(model, inputs)):
         np.testing.assert_array_equal(executor.get_output(number).numpy(), wanted)
+
+
+@pytest.mark.parametrize(
+    ("combine", "start", "dtype", "wanted"),
+    [("", 0.0, "float32", (-3, 7)), ("max", -np.inf, "float32", (-3, 7)), ("max", 9.0, "float32", (-3, 9)),
+     ("add", 1.0, "int32", (-29, 71)), ("add", 0.5, "float32", None), ("add", 0.0, "bfloat16", None),
+     ("add", 0.0, "int8", (-30, 70)), ("multiply", 1.0, "float32", None), ("min", np.inf, "uint8", (0, 7))],
+)  # fmt: skip
+def test_what_reductions_start_from_counts(
+    combine: str, start: float, dtype: str, wanted: tuple[float, float] | None
+) -> None:
+    axis = Axis("k", 10, is_reduction=True)
+    read = Load(Tensor("x", (10,), "int32", span=(-3.0, 7.0)), (Index(axis),))
+    block = Block(Origin("", ""), (axis,), Tensor("y", (), dtype), (), read, combine, start)
+    assert result_span([block]) == wanted
+    again = Block(Origin("", ""), (axis,), block.output, (), Load(block.output, ()))
+    assert result_span([block, again]) is None
 
 
 CONSTANTS: Arrays = {

@@ -252,12 +252,16 @@ def result_span(blocks: Sequence[Block]) -> Span | None:
 
 def _written(block: Block) -> Span | None:
     dtype = block.output.dtype
-    if block.output in block.sources() or block.combine == "multiply":
+    has_start = isfinite(block.init)  # else any term replaces it
+    is_known = block.combine != "multiply" and (is_exact(Num(block.init)) or not has_start)
+    if not is_known or block.output in block.sources():
         return None
     low, high = span(block.expr)
     if block.combine == "add":
         count = prod(axis.extent for axis in block.reduction)
         low, high = block.init + count * low, block.init + count * high
+    elif block.combine and has_start:
+        low, high = joined((low, high), (block.init, block.init))
     if is_integer(dtype):
         least, most = limits(dtype)
         found = max(low, least), min(high, most)
