@@ -106,6 +106,8 @@ class _Work:
     moves_rows: bool = False  # DMA moves that
     spreads_sums: bool = False  # the PE array adds up rows where they lie along the partitions
     sums_parts: bool = False  # the PE array puts images of few channels beside each other
+    has_early: bool = False  # arithmetic runs before the last writer of what it reads
+    starts_early: bool = True  # it may
 
     @property
     def context(self) -> Context:
@@ -150,8 +152,8 @@ def kernels_by_layout(
     """As `make_kernels`, with tensors laid out block by block and, where their price is clearly less, other ways.
 
     And without scans, whose price does not know how memory and transfers go along with them, with images side by side
-    as sums, with rows moved by DMA, which may wait for others, and with inputs that come transposed by DMA where the
-    device does that at a rate.
+    as sums, with rows moved by DMA, which may wait for others, with inputs that come transposed by DMA where the device
+    does that at a rate, and with nothing that starts early, which keeps more in memory.
     """
     work = _begun(graph, rules, device, precisions, tuning, is_quick)
     plain = replace(work, graph=work.without_scans) if work.without_scans else None
@@ -174,9 +176,13 @@ def kernels_by_layout(
     ways = _hopeful(ways)
     turned = [_laid_out(replace(way, turns_inputs=True), way.dims) for way in ways if _can_turn(way)]
     ways += [_laid_out(replace(way, moves_rows=True), way.dims) for way in ways if way.has_rows and not is_quick]
+    in_turn = replace(min(ways, key=lambda way: way.price_ps), starts_early=False) if not is_quick else None
     for way in (*ways, *turned):
         _run(way, STEPS[_PRICED:])
     ways += [way for way in turned if any(kernel.is_turned for kernel in way.kernels)]
+    if in_turn is not None and any(way.has_early for way in ways):
+        _run(in_turn, STEPS[_PRICED:])
+        ways.append(in_turn)
     return [(way.kernels, way.partition_of) for way in ways]
 
 
@@ -368,6 +374,11 @@ def _turn_inputs(w: _Work) -> None:
     w.kernels = turn_inputs(w.kernels) if w.turns_inputs else w.kernels
 
 
+def _start_early(w: _Work) -> None:
+    kernels = start_early(w.kernels, w.partition_of) if w.starts_early else w.kernels
+    w.has_early, w.kernels = len(kernels) > len(w.kernels), kernels
+
+
 def _simplified(w: _Work) -> None:
     w.kernels = [simplified(kernel) for kernel in w.kernels]
 
@@ -460,7 +471,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("sum_biases", "by the array where that is idle", _kernels(sum_biases, "partition_of", "device")),
     Step("bounce_through_dram", "moves of all steps before", _kernels(bounce_through_dram, "partition_of"), True),
     Step("separate_operands", "copies for the array", _kernels(separate_operands, "partition_of", "precisions"), True),
-    Step("start_early", "no more tensors of several writers", _kernels(start_early, "partition_of")),
+    Step("start_early", "no more tensors of several writers", _start_early),
     Step("fill_first", "no more fills", _kernels(fill_first)),
 )
 """What becomes of a subgraph until it is kernels, in order; then comes `compile_stage`."""
