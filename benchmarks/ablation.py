@@ -47,6 +47,7 @@ INSIDE: Mapping[str, tuple[str, Callable[..., object]]] = {
     "slices": ("overlap.overlap.slice_tensors", lambda kernels, *_: (list(kernels), set())),
     "turns": ("tiles.run_in_tiles.in_turns", lambda *_: iter(())),
     "park": ("tiles.run_in_tiles.park", lambda *_: None),
+    "less_for_weights": ("compile_stage.with_less_for_weights", lambda *_: None),
 }
 """What steps do inside: the function that does it, in `tvm_neuron.codegen`, and what stands in for it."""
 LEAST = 0.005  # of a network's time: what changes it less is no effect

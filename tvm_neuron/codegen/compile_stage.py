@@ -25,7 +25,7 @@ from tvm_neuron.codegen.search import left_out
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.steps import Alternative
 from tvm_neuron.codegen.sync import synchronise
-from tvm_neuron.codegen.tiles.run_in_tiles import tile_stage
+from tvm_neuron.codegen.tiles.run_in_tiles import tile_stage, with_less_for_weights
 from tvm_neuron.codegen.tiles.tries import tries
 from tvm_neuron.codegen.work import kernel_macs
 from tvm_neuron.hw import Device
@@ -134,7 +134,8 @@ def _in_tiles(stage: Stage, device: Device) -> tuple[Stage, Room]:
     """The stage in tiles where tensors don't fit, and its room.
 
     Tensors that would just fit may find no room side by side; kernels then run in tiles where they come near that.
-    Or tensors would take memory that weights need.
+    Or tensors would take memory that weights need. Where tiles go through DRAM, they may not have to beside less for
+    weights.
     """
     found: list[tuple[Stage, Room]] = []
     for share in _TILED_FROM:
@@ -143,6 +144,10 @@ def _in_tiles(stage: Stage, device: Device) -> tuple[Stage, Room]:
         is_enough = share < 1 or len(tiled.kernels) == len(stage.kernels) or not _lacking_bytes(*found[-1], device)
         if is_enough and found[-1][1].plan.in_dram == tiled.in_dram():
             break
+    less = with_less_for_weights(stage, device) if found[-1][0].spilled > stage.spilled else None
+    if less is not None:
+        tiled = tile_stage(less, device)
+        found.append((tiled, place_stage(tiled, device, keep_weights=False)))
     # What goes out to DRAM comes back, too; weights only come once more.
     return min(found, key=lambda pair: 2 * pair[1].plan.spilled_bytes + _lacking_bytes(pair[0], pair[1], device))
 

@@ -25,6 +25,7 @@ MOST_TILES = 1024  # of a group: flattened maps have rows of one element, of whi
 TILES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 80, 104, 152)
 SHARES = (0.5, 0.35, 0.7, 1.0)  # of the memory for tensors that what a group leaves behind may take, best first
 MANY_TIMES = 16  # what there is for tensors: from there on longer tiles are of more use than more weights ahead
+FEW_TIMES = 2  # up to which a little more room for tensors may keep them all in SBUF
 LESS_FOR_WEIGHTS = 4  # 1 / this of SBUF, then
 _ROWS_AHEAD = (Ahead.TURNS, Ahead.TILE)
 _IMAGES_AHEAD = (Ahead.EARLY, Ahead.HALF, Ahead.LATE, Ahead.READ, Ahead.NONE)
@@ -48,6 +49,15 @@ def tile_stage(stage: Stage, device: Device, share: float = 1.0) -> Stage:
         stage, kernels=tiling.kernels, partition_of=tiling.partition_of, dtypes=tiling.dtypes,
         spilled=stage.spilled | tiling.spilled,
     )  # fmt: skip
+
+
+def with_less_for_weights(stage: Stage, device: Device) -> Stage | None:
+    """The stage with more room for tensors, if these take not much more than there is for them."""
+    _, zones = division(stage, device)
+    most = max(usage(stage.kernels, stage.partition_of, stage.dtypes, stage.in_dram()).alive)
+    if most > FEW_TIMES * zones.tensors_bytes or stage.tuning.weights_share >= LESS_FOR_WEIGHTS:
+        return None
+    return replace(stage, tuning=replace(stage.tuning, weights_share=LESS_FOR_WEIGHTS))
 
 
 def division(stage: Stage, device: Device) -> tuple[int, Zones]:
