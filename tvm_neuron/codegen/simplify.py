@@ -187,11 +187,14 @@ def kernels_by_layout(
 
 
 def _hopeful(ways: list[_Work]) -> list[_Work]:
-    """Those whose price is not so much above the least that neither tiles nor overlap could make up for it."""
+    """Those whose price is not so much above the least that neither tiles nor overlap could make up for it.
+
+    All where there are few kernels: these wait for each other more than they work, and soon there is a program.
+    """
     if len(ways) == 1:
         return ways
-    least = min(way.price_ps for way in ways)
-    return [way for way in ways if way.price_ps <= _HOPELESS * least]
+    best = min(ways, key=lambda way: way.price_ps)
+    return [way for way in ways if way.price_ps <= _HOPELESS * best.price_ps] if len(best.kernels) > _MANY else ways
 
 
 def _can_turn(way: _Work) -> bool:
@@ -329,6 +332,8 @@ _CLEARLY = 0.99
 
 _HOPELESS = 1.5
 """Times the least price: of 69 networks with several ways, none that cost more than 1.43 times as much was the best."""
+
+_MANY = 500  # kernels: a program of so many takes a second or more to make
 
 
 def _spread_sums(w: _Work) -> None:
