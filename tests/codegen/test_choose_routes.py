@@ -157,3 +157,35 @@ def test_heads_of_one_token_are_split_without_dram() -> None:
     assert not any(kernel.out.kind == "scratch" for kernel in kernels)
     x = np.random.default_rng(3).standard_normal((1, 1, 64)).astype(np.float32)
     check(model, {"x": x}, "inf2", "all")
+
+
+def _pooled_heads(heads: int, size: int, side: int = 12) -> onnx.ModelProto:
+    """Tokens of an image times weights, whose heads a depthwise convolution then reads as images (as MViT does)."""
+    rng, wide = np.random.default_rng(heads * size), heads * size
+    weights = {
+        "w": (rng.standard_normal((64, 2 * wide)) / 8).astype(np.float32), "b": np.zeros(1, np.float32) + 0.5,
+        "parted": np.int64([side, side, 2, heads, size]), "first": np.int64(1),
+        "pool": (rng.standard_normal((size, 1, 3, 3)) / 3).astype(np.float32),
+    }  # fmt: skip
+    node = helper.make_node
+    nodes = [
+        node("MatMul", ["x", "w"], ["t"]), node("Add", ["t", "b"], ["a"]), node("Reshape", ["a", "parted"], ["p"]),
+        node("Transpose", ["p"], ["turned"], perm=[2, 3, 4, 0, 1]), node("Gather", ["turned", "first"], ["k"], axis=0),
+        node("Conv", ["k", "pool"], ["y"], group=size, pads=[1, 1, 1, 1], strides=[2, 2]),
+    ]  # fmt: skip
+    return make_model(nodes, {"x": (side * side, 64)}, ["y"], weights)
+
+
+@pytest.mark.parametrize(("heads", "size"), [(2, 96), (3, 96), (4, 160), (2, 80), (3, 48)])
+@pytest.mark.parametrize("precision", [("inf1", "all"), ("inf2", "none")], ids="-".join)
+def test_heads_that_lie_across_chunks_of_partitions(heads: int, size: int, precision: tuple[str, str]) -> None:
+    model = _pooled_heads(heads, size)
+    check(model, {"x": np.random.default_rng(7).standard_normal((144, 64)).astype(np.float32)}, *precision)
+
+
+@pytest.mark.parametrize(("size", "is_in_pieces"), [(96, True), (80, False)])
+def test_heads_are_moved_one_by_one_where_engines_reach_each(size: int, is_in_pieces: bool) -> None:
+    """Of 96 channels, the first of which engines can read; that of the second 80 none can."""
+    kernels, _ = make_kernels(graph_of(_pooled_heads(2, size)), tuple(load_rules()), load_device("inf2"))
+    moves = [k for k in kernels if isinstance(k.expr, Load) and k.root is None and ".pad_temp" in k.out.name]
+    assert (len(moves) == 2 and not any(k.by_dma for k in moves)) == is_in_pieces

@@ -6,8 +6,9 @@ output that the core computes: a classifier's, each score of which would be stor
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from math import prod
 
 from tvm_neuron.codegen.passes.by_array import ByArray
@@ -16,11 +17,15 @@ from tvm_neuron.codegen.passes.choose_dims import distinct_dims
 from tvm_neuron.codegen.passes.copies import replace_tensors
 from tvm_neuron.codegen.passes.move_cost import pricer, staged_ps
 from tvm_neuron.codegen.passes.moves import moved_load
+from tvm_neuron.codegen.passes.pieces import on_box
 from tvm_neuron.schedule.expr import Axis, Index, Load
-from tvm_neuron.schedule.graph import Block, Graph
+from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.kernel import Transposition
+from tvm_neuron.schedule.operations import PARTITION_START_STEP
 from tvm_neuron.schedule.rule import Context, Rule, apply_rules
 from tvm_neuron.schedule.tensor import Tensor
+
+_MOST_PIECES = 16  # that a move is cut into: each is a kernel
 
 
 def choose_routes(graph: Graph, partition_of: dict[Tensor, int], rules: Sequence[Rule], context: Context) -> None:
@@ -106,6 +111,30 @@ class _Routes:
         summed = self.by_array.block(last, source)
         if summed is not None:
             yield [*copying, summed]
+        if apply_rules(last, self.rules, self.context).by_dma and (pieces := _pieces(last, self.partition_of)):
+            yield [*copying, *pieces]
+
+
+def _pieces(move: Block, partition_of: Mapping[Tensor, int]) -> list[Block]:
+    """The move for each head by itself, where heads of channels lie beside each other on the source's partitions.
+
+    Of 96 channels each, say: they lie otherwise to the chunks of partitions than where they go to, so that no
+    instruction covers several heads, but those of one begin where engines can read.
+    """
+    load = moved_load(move)
+    maps = linear_indices(load.indices) if load else None
+    if load is None or maps is None:
+        return []
+    here = maps[partition_of[load.tensor]]
+    heads = [axis for axis, step in here.terms.items() if step > 1]
+    steps = [here.const, *(here.terms[axis] for axis in heads)]
+    count = prod(axis.extent for axis in heads)
+    if len(here.terms) < 2 or not 1 < count <= _MOST_PIECES or any(step % PARTITION_START_STEP for step in steps):
+        return []
+    whole = {axis: (0, axis.extent) for axis in move.axes}
+    single = ([(at, at + 1) for at in range(axis.extent)] for axis in heads)
+    boxes = (dict(zip(heads, places, strict=True)) for places in product(*single))
+    return [canonical(on_box(move, whole | box, move.expr)) for box in boxes]
 
 
 def _whole_move(block: Block, source: Tensor, target: Tensor) -> Block:
