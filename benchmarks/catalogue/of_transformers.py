@@ -46,8 +46,8 @@ RECURRENT = ("mamba", "mamba2", "falcon_mamba", "rwkv")
 TRANSLATORS = ("bart", "blenderbot", "led", "longt5", "marian", "mbart", "pegasus", "prophetnet", "t5", "umt5")
 IMAGES = (
     "beit", "clip_vision_model", "cvt", "data2vec-vision", "deit", "detr", "dinov2", "dpt", "focalnet",
-    "glpn", "hiera", "levit", "mobilevit", "poolformer", "pvt", "regnet", "segformer", "siglip_vision_model", "swin",
-    "swinv2", "vit", "vit_msn", "yolos",
+    "glpn", "hiera", "levit", "mobilevit", "poolformer", "pvt", "regnet", "sam_vision_model", "segformer",
+    "siglip_vision_model", "swin", "swinv2", "vit", "vit_msn", "yolos",
 )  # fmt: skip
 SPEECH = (
     "audio-spectrogram-transformer", "data2vec-audio", "hubert", "sew", "speech_to_text", "unispeech", "wav2vec2",
@@ -57,6 +57,7 @@ STEP = "_step"
 _OWN: dict[str, dict[str, Any]] = {
     "deepseek_v3": {"num_key_value_heads": 4},  # keys come from one latent vector for all heads
     "mamba2": {"num_heads": 8},  # of twice the hidden size
+    "sam_vision_model": {"image_size": 256, "output_channels": 64, "global_attn_indexes": [1], "mlp_dim": 512},
     "yolos": {"image_size": [128, 128]},
 }
 """What the usual names don't say."""
@@ -87,6 +88,9 @@ def make(model: str, batch: int) -> Network:
         module.config.use_cache = False
         return module.eval(), {"input_ids": words(model, config.vocab_size, batch, TOKENS)}
     module = transformers.AutoModel.from_config(config)
+    for name, weights in module.named_parameters():
+        if "rel_pos" in name:  # zeros until they are trained
+            torch.nn.init.normal_(weights, std=0.1)
     return module.eval(), _inputs(model, module, batch)
 
 
