@@ -113,6 +113,18 @@ def test_terms_are_summed_by_the_array() -> None:
     assert time_program(found, device).total_ps < time_program(apart, device).total_ps
 
 
+def test_a_term_that_is_added_twice_is_left_alone() -> None:
+    model = Positioned(2, 32, 7, 7, terms="h").model()
+    (summed,) = (node for node in model.graph.node if node.op_type == "Add")
+    again = onnx.helper.make_node("Add", [summed.output[0], summed.input[1]], ["again"])
+    (last,) = (node for node in model.graph.node if node.op_type == "Softmax")
+    last.input[0] = "again"
+    model.graph.node.insert(len(model.graph.node) - 1, again)
+    with without("add_in_products"):
+        apart = _compiled(model)
+    assert _compiled(model).program == apart.program
+
+
 @pytest.mark.parametrize("also", ["terms", "by_h"])
 def test_what_others_read_is_left_alone(also: str) -> None:
     model = Positioned(2, 32, 7, 6, also=also).model()

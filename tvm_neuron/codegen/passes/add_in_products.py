@@ -88,7 +88,8 @@ def _sum_in(graph: Graph, block: Block) -> _Sum | None:
     every = _addends(graph, block, block.index, (), gone) if len(_parts(block)[0]) == 2 else None
     products = [each for each in every or () if product_factors(each.writer)]
     terms = [each for each in every or () if each not in products]
-    if len(products) != 1 or not is_one_to_one(products[0].load.indices):
+    is_each_once = len({each.writer for each in every or ()}) == len(every or ())
+    if len(products) != 1 or not is_each_once or not is_one_to_one(products[0].load.indices):
         return None
     made, scale = products[0].writer, products[0].scale
     by = inverse(replace(block, index=products[0].load.indices), made.index)
@@ -267,9 +268,8 @@ def _ones(found: _Sum, right: Tensor, columns: tuple[Axis, ...], starts: list[in
     for term, start in zip(found.terms, starts, strict=False):
         place = Axis("p", term.rows)
         value = np.eye(term.rows, term.axis.extent, dtype=np.float32)
-        ones = Load(
-            Tensor(f"{right.name}.ones", value.shape, right.dtype, value=value), (Index(place), Index(term.axis))
-        )
+        table = Tensor(f"{right.name}.ones", value.shape, "float32", value=value)
+        ones = Load(table, (Index(place), Index(term.axis)))
         index = (*map(Index, columns), Linear(start, {place: 1}).expr())
         yield Block(found.product.origin, (*columns, place), right, index, ones)
 
