@@ -30,7 +30,6 @@ from tvm_neuron.codegen.passes.add_in_products import add_in_products
 from tvm_neuron.codegen.passes.after_moves import scale_after_moves
 from tvm_neuron.codegen.passes.batches import split_batches
 from tvm_neuron.codegen.passes.before_moves import compute_before_moves
-from tvm_neuron.codegen.passes.bring_once import bring_once
 from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.channels_first import channels_first
 from tvm_neuron.codegen.passes.choose_routes import choose_routes
@@ -460,7 +459,6 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("write_through", "priced by the layouts", _write_through),
     Step("join_moves", "of the moves that layouts made", _join_moves),
     Step("choose_routes", "of the moves that are left", _graph(choose_routes, "partition_of", "rules", "context")),
-    Step("bring_once", "all is known that DMA moves", _graph(bring_once, "partition_of", "rules", "context")),
     Step("apply_rules", "blocks become kernels", _apply_rules, True),
     Step("share_weights", "while they are the model's own arrays", _kernels(share_weights)),
     Step("turn_inputs", "before arithmetic is joined to transpositions", _turn_inputs),
