@@ -126,3 +126,26 @@ def test_as_many_updates_as_places_are_found() -> None:
         executor.run(**inputs)
         expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, inputs)[0]
         np.testing.assert_array_equal(executor.get_output(0).numpy(), expected)
+
+
+def test_constants_that_no_kernel_computes_leave_the_rest_on_the_core() -> None:
+    """Of a table with 40 numbers for one place: it is the CPU's at run time, and the product stays where it was."""
+    node, rng = helper.make_node, np.random.default_rng(4)
+    constants = {
+        "table": np.zeros(70_000, np.float32), "i": np.zeros(40, np.int64), "begin": np.int64([0]),
+        "u": rng.standard_normal(40).astype(np.float32), "end": np.int64([32]),
+        "w": (rng.standard_normal((48, 32)) / 7).astype(np.float32),
+    }  # fmt: skip
+    nodes = [
+        node("ScatterElements", ["table", "i", "u"], ["written"], axis=0, reduction="max"),
+        node("Slice", ["written", "begin", "end"], ["row"]),
+        node("MatMul", ["x", "w"], ["product"]), node("Add", ["product", "row"], ["y"]),
+    ]  # fmt: skip
+    model, inputs = make_model(nodes, {"x": (20, 48)}, ["y"], constants), {"x": data(20, 49)[:, 1:]}
+    mod, params = relay.frontend.from_onnx(model)
+    options = tvm_neuron.BuildOptions(fp32_cast="none")
+    library = relay.build(mod, "neuron/inf2", params=params, options=options)
+    assert {row.op for row in tvm_neuron.report(library).placed("cpu")} == {"ScatterElements"}
+    executor = relay.graph_executor.GraphModule(library["default"](tvm_neuron.device()))
+    executor.run(**inputs)
+    np.testing.assert_allclose(executor.get_output(0).numpy(), reference(model, inputs)[0], 0, 1e-5)

@@ -33,7 +33,7 @@ def verdict(
     device: Device,
     precisions: Precisions,
 ) -> Verdict:
-    """Schedules the call's kernel as a subgraph of its own, with stand-ins for constants."""
+    """Schedules the call's kernel as a subgraph of its own, with stand-ins for constants; reads it if all are that."""
     origin = Origin("", call.op.name.removeprefix("relax."))
     try:
         arguments = [argument(arg, is_constant, spans_of) for arg in call.args]
@@ -43,6 +43,8 @@ def verdict(
             tensor.kind = "output"
         flat = [tensor for arg in arguments for tensor in (arg if isinstance(arg, tuple) else (arg,))]
         inputs = [tensor for tensor in flat if tensor is not None and tensor.value is None]
+        if not inputs:  # it is computed at compile time
+            return Match(tuple(tensor.span for tensor in results))
         kernels, _ = make_kernels(Graph(inputs, list(results), blocks), rules, device, precisions, is_quick=True)
     except UnschedulableError as error:
         return Refusal(error.reason)

@@ -153,13 +153,11 @@ def _decide(call: relax.Call, var: relax.Var, plan: Plan, can_schedule: CanSched
     if is_loop(call):
         return Decision(origin, op, Where.CPU, reason_of(call))
     if all(plan.is_constant(arg) for arg in call.args):
-        verdict = check(call, plan.is_constant, FOLDABLE)
-        place = Where.COMPILE_TIME
+        verdict, place = check(call, plan.is_constant, FOLDABLE), Where.COMPILE_TIME
     else:
-        verdict = check(call, plan.is_constant, CONSTRAINTS)
-        if verdict and can_schedule is not None:
-            verdict = can_schedule(plan.with_indices(call), plan.is_constant, plan.spans_of)
-        place = Where.NEURONCORE
+        verdict, place = check(call, plan.is_constant, CONSTRAINTS), Where.NEURONCORE
+    if verdict and can_schedule is not None:
+        verdict = can_schedule(plan.with_indices(call), plan.is_constant, plan.spans_of)
     match verdict:
         case Match(spans):
             plan.spans[var] = spans
