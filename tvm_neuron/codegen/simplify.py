@@ -166,24 +166,29 @@ def kernels_by_layout(
     ways = _ways(work)
     usual = ways[0]
     for other in others:
-        best = min(_ways(other), key=lambda way: way.price_ps)
+        best = _cheapest(_ways(other))
         ways += [best] if best.price_ps < _CLEARLY * usual.price_ps else []
     if plain and not is_quick:
         ways += _ways(plain)
     if has_parts(work.graph) and not is_quick:  # their sums let rows be folded, and no price of layouts has that
         parts = replace(work, graph=_copied(work.graph), sums_parts=True)
-        ways.append(min(_ways(parts), key=lambda way: way.price_ps))
+        ways.append(_cheapest(_ways(parts)))
     ways = _hopeful(ways)
     turned = [_laid_out(replace(way, turns_inputs=True), way.dims) for way in ways if _can_turn(way)]
     ways += [_laid_out(replace(way, moves_rows=True), way.dims) for way in ways if way.has_rows and not is_quick]
-    in_turn = replace(min(ways, key=lambda way: way.price_ps), starts_early=False) if not is_quick else None
+    in_turn = replace(_cheapest(ways), starts_early=False)
     for way in (*ways, *turned):
         _run(way, STEPS[_PRICED:])
     ways += [way for way in turned if any(kernel.is_turned for kernel in way.kernels)]
-    if in_turn is not None and any(way.has_early for way in ways):
+    if not is_quick and any(way.has_early for way in ways):
         _run(in_turn, STEPS[_PRICED:])
         ways.append(in_turn)
     return [(way.kernels, way.partition_of) for way in ways]
+
+
+def _cheapest(ways: list[_Work]) -> _Work:
+    """That of the least price, which nobody asks of a single one."""
+    return ways[0] if len(ways) == 1 else min(ways, key=lambda way: way.price_ps)
 
 
 def _hopeful(ways: list[_Work]) -> list[_Work]:
@@ -191,10 +196,10 @@ def _hopeful(ways: list[_Work]) -> list[_Work]:
 
     All where there are few kernels: these wait for each other more than they work, and soon there is a program.
     """
-    if len(ways) == 1:
+    best = _cheapest(ways)
+    if len(ways) == 1 or len(best.kernels) <= _MANY:
         return ways
-    best = min(ways, key=lambda way: way.price_ps)
-    return [way for way in ways if way.price_ps <= _HOPELESS * best.price_ps] if len(best.kernels) > _MANY else ways
+    return [way for way in ways if way.price_ps <= _HOPELESS * best.price_ps]
 
 
 def _can_turn(way: _Work) -> bool:

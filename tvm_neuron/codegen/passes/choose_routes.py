@@ -8,7 +8,6 @@ output that the core computes: a classifier's, each score of which would be stor
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 from math import prod
 
 from tvm_neuron.codegen.passes.by_array import ByArray
@@ -17,7 +16,7 @@ from tvm_neuron.codegen.passes.choose_dims import distinct_dims
 from tvm_neuron.codegen.passes.copies import replace_tensors
 from tvm_neuron.codegen.passes.move_cost import pricer, staged_ps
 from tvm_neuron.codegen.passes.moves import moved_load
-from tvm_neuron.codegen.passes.pieces import on_box
+from tvm_neuron.codegen.passes.pieces import one_by_one
 from tvm_neuron.schedule.expr import Axis, Index, Load
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.kernel import Transposition
@@ -131,10 +130,7 @@ def _pieces(move: Block, partition_of: Mapping[Tensor, int]) -> list[Block]:
     count = prod(axis.extent for axis in heads)
     if len(here.terms) < 2 or not 1 < count <= _MOST_PIECES or any(step % PARTITION_START_STEP for step in steps):
         return []
-    whole = {axis: (0, axis.extent) for axis in move.axes}
-    single = ([(at, at + 1) for at in range(axis.extent)] for axis in heads)
-    boxes = (dict(zip(heads, places, strict=True)) for places in product(*single))
-    return [canonical(on_box(move, whole | box, move.expr)) for box in boxes]
+    return [piece for _, piece in one_by_one(move, heads)]
 
 
 def _whole_move(block: Block, source: Tensor, target: Tensor) -> Block:

@@ -1,6 +1,6 @@
 """Copies: tensors laid out once more, for readers that need another dimension, or more of it, on the partitions."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -67,12 +67,10 @@ class Copies:
         maps, dim = linear_indices(load.indices) or (), self.partition_of[load.tensor]
         in_order = [*maps[dim : dim + 1], *maps[:dim], *maps[dim + 1 :]]
         used = [depth, *dict.fromkeys(axis for m in in_order for axis in m.terms if axis is not depth)]
-        copy = Tensor(f"{load.tensor.name}.packed", tuple(axis.extent for axis in used), load.tensor.dtype)
-        axes = _axes(copy.shape)
-        by = dict(zip(used, axes, strict=True))
-        source = tuple(Linear(m.const, {by[axis]: step for axis, step in m.terms.items()}).expr() for m in maps)
-        self._append(block, copy, 0, load.tensor, axes, source)
-        return canonical(replace_load(block, load, Load(copy, tuple(Index(axis) for axis in used))))
+        move, there = moved_apart(block, load, used, "packed")
+        self.partition_of[move.output] = 0
+        self.blocks.append(move)
+        return canonical(replace_load(block, load, there))
 
     def merged(self, block: Block, load: Load, together: list[Axis]) -> Block:
         """The block reading a copy in which one axis takes the place of some of its own, outermost first.
@@ -144,6 +142,17 @@ class Copies:
         index: tuple[Expr, ...] = tuple(Index(axis) for axis in axes)
         self.partition_of[copy] = dim
         self.blocks.append(canonical(Block(reader.origin, axes, copy, index, Load(tensor, source or index))))
+
+
+def moved_apart(block: Block, load: Load, used: Sequence[Axis], name: str) -> tuple[Block, Load]:
+    """The move of what a load covers to a tensor with a dimension for each of the axes, and the load from there."""
+    copy = Tensor(f"{load.tensor.name}.{name}", tuple(axis.extent for axis in used), load.tensor.dtype)
+    axes = _axes(copy.shape)
+    by = dict(zip(used, axes, strict=True))
+    maps = linear_indices(load.indices) or ()
+    source = tuple(Linear(m.const, {by[axis]: step for axis, step in m.terms.items()}).expr() for m in maps)
+    move = canonical(Block(block.origin, axes, copy, tuple(map(Index, axes)), Load(load.tensor, source)))
+    return move, Load(copy, tuple(map(Index, used)))
 
 
 def _counts(index: Expr, axes: Collection[Axis]) -> bool:

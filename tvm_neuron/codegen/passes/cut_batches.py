@@ -6,18 +6,17 @@ are parameters bring one for each row, expert or head.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import product
 from math import prod
 
 from tvm_neuron.codegen.passes.canonical import canonical
-from tvm_neuron.codegen.passes.copies import replace_load
+from tvm_neuron.codegen.passes.copies import moved_apart, replace_load
 from tvm_neuron.codegen.passes.layout import assign_partitions
-from tvm_neuron.codegen.passes.pieces import on_box
+from tvm_neuron.codegen.passes.pieces import one_by_one
 from tvm_neuron.errors import UnschedulableError
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Axis, Index, Load
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
-from tvm_neuron.schedule.linear import Linear, counts
+from tvm_neuron.schedule.linear import counts
 from tvm_neuron.schedule.roles import data_factor, factors, is_constant_contraction
 from tvm_neuron.schedule.rule import Context, Rule, apply_rules
 from tvm_neuron.schedule.tensor import Tensor
@@ -54,18 +53,13 @@ def _with_depth_apart(block: Block, data: Load, apart: dict[_Read, Tensor]) -> t
     if depth is None or not any(depth in m.terms and len(m.terms) > 1 and counts(m.terms) for m in maps):
         return [], block
     used = [depth, *dict.fromkeys(axis for m in maps for axis in m.terms if axis is not depth)]
-    own = {axis: Axis(axis.name, axis.extent) for axis in used}
     numbers = {axis: number for number, axis in enumerate(used)}
     read = tuple((m.const, tuple((numbers[axis], axis.extent, step) for axis, step in m.terms.items())) for m in maps)
-    moves: list[Block] = []
-    if (data.tensor, read) not in apart:
-        copy = Tensor(f"{data.tensor.name}.apart", tuple(axis.extent for axis in used), data.tensor.dtype)
-        apart[data.tensor, read] = copy
-        there = tuple(Linear(m.const, {own[axis]: step for axis, step in m.terms.items()}).expr() for m in maps)
-        index = tuple(map(Index, own.values()))
-        moves = [canonical(Block(block.origin, tuple(own.values()), copy, index, Load(data.tensor, there)))]
-    load = Load(apart[data.tensor, read], tuple(map(Index, used)))
-    return moves, replace_load(block, data, load)
+    if (data.tensor, read) in apart:
+        return [], replace_load(block, data, Load(apart[data.tensor, read], tuple(map(Index, used))))
+    move, there = moved_apart(block, data, used, "apart")
+    apart[data.tensor, read] = move.output
+    return [move], replace_load(block, data, there)
 
 
 def _batch(block: Block, data: Load) -> list[Axis]:
@@ -95,10 +89,7 @@ def _is_taken(block: Block, data: Load, rules: Sequence[Rule], device: Device) -
 
 def _for_each(block: Block, batch: Sequence[Axis]) -> Iterator[Block]:
     """Each into a tensor of its own, which is moved: its place among the others may be amid the partitions."""
-    whole = {axis: (0, axis.extent) for axis in block.axes}
-    for places in product(*(range(axis.extent) for axis in batch)):
-        box = whole | {axis: (at, at + 1) for axis, at in zip(batch, places, strict=True)}
-        part = canonical(on_box(block, box, block.expr))
+    for places, part in one_by_one(block, batch):
         axes = tuple(axis for axis in part.spatial if axis.extent > 1) or part.spatial[:1]
         name = f"{block.output.name}.{'.'.join(map(str, places))}"
         tensor = Tensor(name, tuple(axis.extent for axis in axes), block.output.dtype)

@@ -1,10 +1,11 @@
 """cut_pieces: a block that chooses by position (padding, concatenation) becomes one plain block for each region."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from math import ceil, floor
 
-from tvm_neuron.codegen.passes.canonical import split_axis
+from tvm_neuron.codegen.passes.canonical import canonical, split_axis
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Num, replace_axes
 from tvm_neuron.schedule.graph import Block, Graph
 from tvm_neuron.schedule.linear import CutAxisError, Linear, NotLinearError, SplitAxisError, linear
@@ -109,3 +110,11 @@ def on_box(block: Block, box: Box, expr: Expr) -> Block:
         index=tuple(replace_axes(part, by) for part in block.index),
         expr=replace_axes(expr, by),
     )
+
+
+def one_by_one(block: Block, axes: Sequence[Axis]) -> Iterator[tuple[tuple[int, ...], Block]]:
+    """The block at each place along some of its axes, by itself, and that place."""
+    whole = {axis: (0, axis.extent) for axis in block.axes}
+    for places in product(*(range(axis.extent) for axis in axes)):
+        box = whole | {axis: (at, at + 1) for axis, at in zip(axes, places, strict=True)}
+        yield places, canonical(on_box(block, box, block.expr))
