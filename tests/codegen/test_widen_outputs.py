@@ -30,7 +30,8 @@ def sides(model: onnx.ModelProto, chip: str = "inf2") -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("channels", "chip", "count"), [(32, "inf2", 4), (64, "inf2", 2), (96, "inf2", 1), (32, "inf1", 2), (24, "inf2", 1)]
+    ("channels", "chip", "count"),
+    [(32, "inf2", 4), (64, "inf2", 2), (96, "inf2", 1), (32, "inf1", 2), (24, "inf2", 4), (3, "inf2", 4)],
 )
 def test_as_many_rows_as_there_are_columns_for(channels: int, chip: str, count: int) -> None:
     assert sides(model_of(channels, 480), chip) == [1, count]
@@ -45,6 +46,8 @@ def test_as_many_rows_as_there_are_columns_for(channels: int, chip: str, count: 
         (32, 1, {"dilations": (2, 1), "pads": 2}),
         (32, 2, {"strides": (2, 1)}),
         (32, 1, {"kernel": (5, 2), "pads": 2, "strides": (2, 1)}),
+        (3, 1, {}),
+        (40, 2, {"kernel": (5, 3), "pads": 2}),
     ],
     ids=str,
 )
@@ -55,6 +58,24 @@ def test_as_onnxruntime(channels: int, batch: int, window: dict[str, Sequence[in
     found = run(compile_model(model, "neuron/inf2"), case.inputs, "strict")
     for name, exact in case.exact.items():
         assert relative_error(found[name], exact) < case.bounds[name]
+
+
+def residual(channels: int = 24) -> onnx.ModelProto:
+    """A sum with what another convolution has made, on the way out."""
+    net = Convolutions()
+    x = net.op("Relu", net.conv("x", 16, 80, (1, 1), 0))
+    beside = net.op("Relu", net.conv(x, 80, channels, (1, 1), 0))
+    return net.model(net.op("Relu", net.op("Add", net.conv(x, 80, channels), beside)), rows=96)
+
+
+@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+def test_a_sum_on_the_way_out(chip: str) -> None:
+    model = residual()
+    assert max(sides(model, chip)) > 1
+    case = Case(model, random_inputs(model))
+    for found in run(compile_model(model, f"neuron/{chip}"), case.inputs, "strict").values():
+        (exact,) = case.exact.values()
+        assert relative_error(found, exact) < max(case.bounds.values())
 
 
 def joined() -> onnx.ModelProto:

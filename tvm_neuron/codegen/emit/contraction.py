@@ -154,8 +154,10 @@ class _Run:
         most = self.emitter.device.moving_max_elems // (side.extent if side else 1)
         sizes = tile_sizes(free, region, most)
         rows = columns // (side.extent if side else 1)
-        self._step_outer(free, sizes, {kernel.channel: Span(first, rows)}, region)
-        cuts: list[list[Segment]] = [[(first, rows, count)]] + [segments(*region[axis], sizes[axis]) for axis in free]
+        channels = kernel.channel.extent if side else columns
+        self._step_outer(free, sizes, {kernel.channel: Span(first, channels)}, region)
+        cuts: list[list[Segment]] = [[(first, channels, count)]]
+        cuts += [segments(*region[axis], sizes[axis]) for axis in free]
         strides = [PARTITIONS, *(None for _ in free)]
         for spans, loops in nests(builder, (kernel.channel, *free), cuts, strides):
             each = [{**spans, side: Span(at, 1)} for at in range(*region[side])] if side else [spans]
@@ -169,7 +171,7 @@ class _Run:
                 continue
             for part, end in zip(each, ends, strict=True):
                 low = part[side].start * rows if side else 0
-                end.finish(shape_of, replace(psum, partition=Affine(low), partitions=rows), loops)
+                end.finish(shape_of, replace(psum, partition=Affine(low), partitions=channels), loops)
 
     def _emit_together(self, region: Region) -> bool:
         """All chunks of few elements into one bank, for one way out; whether that keeps engines for less time."""

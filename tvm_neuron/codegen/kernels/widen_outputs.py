@@ -6,6 +6,8 @@ becomes one of 6 rows, but gives 4 rows of output: half the matmuls. (Data of fe
 
 from dataclasses import replace
 
+import numpy as np
+
 from tvm_neuron.codegen.kernels.channels import has_plain_constants
 from tvm_neuron.codegen.kernels.folds import Fold
 from tvm_neuron.codegen.kernels.pack import FEW_CHANNELS
@@ -13,7 +15,8 @@ from tvm_neuron.codegen.kernels.rewrite_folded import rewrite_folded
 from tvm_neuron.codegen.kernels.row_axes import ROWS, row_of, window_of
 from tvm_neuron.codegen.overlap.work import load_ps, work_of
 from tvm_neuron.hw import Device
-from tvm_neuron.schedule.expr import Axis
+from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, rewrite
+from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
@@ -33,17 +36,21 @@ def _widened(kernel: Kernel, partition_of: dict[Tensor, int], device: Device) ->
     window = window_of(root)
     if window is None or window.row is not row or window.step is None or root.weights.shape[0] <= FEW_CHANNELS:
         return kernel
-    # Each row's channels start where engines may, in PSUM and in the output.
-    if channels % PARTITION_START_STEP or kernel.out_maps[1].const % channels:
+    if kernel.out_maps[1].const % PARTITION_START_STEP or not has_plain_constants(kernel, row):
         return kernel
-    if any(kernel.operand_loads()) or not has_plain_constants(kernel, row):
+    if any(linear_indices(load.indices) is None for load in kernel.operand_loads()):
         return kernel
-    found, by = [kernel], 2
-    while by * channels <= device.pe_columns and row.extent % by == 0 and row.extent > by:
+    found, by, columns = [kernel], 2, _columns(channels)
+    while by * columns <= device.pe_columns and row.extent % by == 0 and row.extent > by:
         found.append(_wide(kernel, row, by))
         by *= 2
     # Weights that repeat keep the DRAM longer, which other kernels wait for.
     return min(found, key=lambda kernel: max(work_of(kernel, device).values()) + load_ps(kernel, device))
+
+
+def _columns(channels: int) -> int:
+    """Columns from one row's channels to the next's, which start where engines may, in PSUM and in the output."""
+    return -(-channels // PARTITION_START_STEP) * PARTITION_START_STEP
 
 
 def _wide(kernel: Kernel, row: Axis, by: int) -> Kernel:
@@ -58,6 +65,16 @@ def _wide(kernel: Kernel, row: Axis, by: int) -> Kernel:
     side = Axis("side", by)
     out = (images, kernel.out_maps[1], Linear(rows.const, {block: by, side: 1}), columns)
     at = folded.free.index(block) + 1
-    return replace(
-        kernel, out_maps=out, free=(*folded.free[:at], side, *folded.free[at:]), root=replace(folded.root, side=side)
-    )
+    depth, channels = folded.root.weights.shape[:-1], kernel.channel.extent
+    weights = np.zeros((*depth, by, _columns(channels)), folded.root.weights.dtype)
+    weights[..., :channels] = folded.root.weights.reshape(*depth, by, channels)
+    root = replace(folded.root, side=side, weights=weights.reshape(*depth, -1))
+
+    def leaf(part: Num | Index | Load) -> Expr:
+        if not isinstance(part, Load) or part.tensor.value is not None or not part.indices:
+            return part
+        maps = linear_indices(part.indices) or ()
+        return Load(part.tensor, tuple(m.replaced(row, Linear(0, {block: by, side: 1})).expr() for m in maps))
+
+    free = (*folded.free[:at], side, *folded.free[at:])
+    return replace(kernel, out_maps=out, free=free, expr=rewrite(kernel.expr, leaf), root=root)
