@@ -186,11 +186,12 @@ def _contract(kernel: Kernel, root: Contraction, partition: int, values: Values)
 
 
 def _own_side(found: Array, kernel: Kernel, side: Axis | None) -> Array:
-    """[*free, M] of [*free, side * M]: each value of the axis `side` takes the columns that are its own."""
+    """[*free, M] of [*free, side * N], N >= M: each value of the axis `side` takes the columns that are its own."""
     if side is None:
         return found
     at = kernel.free.index(side)
-    apart = np.moveaxis(found.reshape([*found.shape[:-1], side.extent, kernel.channel.extent]), at, 0)
+    parted = found.reshape([*found.shape[:-1], side.extent, -1])[..., : kernel.channel.extent]
+    apart = np.moveaxis(parted, at, 0)
     return np.moveaxis(np.stack([apart[value, ..., value, :] for value in range(side.extent)]), 0, at)
 
 

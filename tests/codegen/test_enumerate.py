@@ -1,10 +1,15 @@
 """Reads at static positions (gathers, shuffles, resizes, reflections, reversals) on the core, against NumPy."""
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import helper
 
+from tests.codegen.graphs import graph_of as legalised
+from tests.codegen.on_core import on_core
+from tests.onnx_models import make_model
 from tvm_neuron.codegen.function import compile_graph
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.codegen.passes import enumerate as passes_enumerate
@@ -82,6 +87,37 @@ def test_periodic_positions_are_few_pieces() -> None:
     graph = graph_of(np.arange(300) * 2 // 3, 1, False, (1, 200, 4))
     passes_enumerate.enumerate_indices(graph)
     assert len(graph.blocks) == 2  # each third position repeats the one before it
+
+
+def skewed(before: tuple[int, int], after: tuple[int, int], heads: int = 2) -> onnx.ModelProto:
+    """Rows of one length become rows of another, between sums; as relative positions are shifted."""
+    nodes = [
+        helper.make_node("Add", ["x", "x"], ["twice"]),
+        helper.make_node("Reshape", ["twice", "shape"], ["skew"]),
+        helper.make_node("Add", ["skew", "one"], ["y"]),
+    ]
+    weights = {"shape": np.int64([heads, *after]), "one": np.float32(1)}
+    return make_model(nodes, {"x": (heads, *before)}, ["y"], weights)
+
+
+@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+@pytest.mark.parametrize(
+    ("before", "after"), [((81, 80), (80, 81)), ((7, 90), (90, 7)), ((150, 130), (130, 150)), ((3, 5000), (5000, 3))]
+)
+def test_rows_of_another_length(before: tuple[int, int], after: tuple[int, int], chip: str) -> None:
+    x = np.random.default_rng(2).integers(-8, 8, (2, *before)).astype(np.float32)
+    (found,) = on_core(skewed(before, after), {"x": x}, chip)
+    np.testing.assert_array_equal(found, (2 * x).reshape(2, *after) + 1)
+
+
+def test_rows_of_another_length_go_by_way_of_one_row() -> None:
+    graph = legalised(skewed((513, 512), (512, 513)), "inf2")
+    passes_enumerate.enumerate_indices(graph)
+    assert [tensor.shape for tensor in graph.tensors() if tensor.kind == "scratch"] == [(2, 513 * 512)]
+    assert len(graph.blocks) < 6
+    few = legalised(skewed((5, 4), (4, 5)), "inf2")
+    passes_enumerate.enumerate_indices(few)
+    assert not any(tensor.kind == "scratch" for tensor in few.tensors())
 
 
 def test_positions_outside_are_refused() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
+from math import inf
 
 from tvm_neuron.codegen.kernels.bounce import bounce_through_dram
 from tvm_neuron.codegen.kernels.fill_first import fill_first
@@ -28,6 +29,7 @@ from tvm_neuron.codegen.overlap.work import load_ps
 from tvm_neuron.codegen.passes.add_after_contractions import add_after_contractions
 from tvm_neuron.codegen.passes.add_in_products import add_in_products
 from tvm_neuron.codegen.passes.after_moves import scale_after_moves
+from tvm_neuron.codegen.passes.bands import band_of
 from tvm_neuron.codegen.passes.batches import split_batches
 from tvm_neuron.codegen.passes.before_moves import compute_before_moves
 from tvm_neuron.codegen.passes.canonical import canonical
@@ -76,9 +78,9 @@ from tvm_neuron.codegen.steps import Step
 from tvm_neuron.codegen.tuning import USUAL, Tuning
 from tvm_neuron.errors import UnschedulableError
 from tvm_neuron.hw import Device
-from tvm_neuron.schedule.expr import Expr, Index, Load, Num, rewrite
-from tvm_neuron.schedule.graph import Graph
-from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, rewrite
+from tvm_neuron.schedule.graph import Block, Graph
+from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
 from tvm_neuron.schedule.rule import Context, Rule
 from tvm_neuron.schedule.tensor import Tensor
@@ -98,7 +100,8 @@ class _Work:
     dims: Mapping[Tensor, int] = field(default_factory=dict)  # of tensors for which it was chosen beforehand
     partition_of: dict[Tensor, int] = field(default_factory=dict)
     kernels: list[Kernel] = field(default_factory=list)
-    without_scans: Graph | None = None  # another way, where some were made
+    without_bands: Graph | None = None  # another way, where some were made
+    without_scans: Graph | None = None  # the same
     before: Graph | None = None  # what it was before layouts
     has_turned: bool = False  # inputs are transposed, where the DMA could do that
     turns_inputs: bool = False  # inputs come transposed by DMA
@@ -151,28 +154,16 @@ def kernels_by_layout(
 ) -> list[tuple[list[Kernel], dict[Tensor, int]]]:
     """As `make_kernels`, with tensors laid out block by block and, where their price is clearly less, other ways.
 
-    And without scans, whose price does not know how memory and transfers go along with them, with images side by side
-    as sums, with rows moved by DMA, which may wait for others, with inputs that come transposed by DMA where the device
-    does that at a rate, and with nothing that starts early, which keeps more in memory.
+    And without bands and scans, whose price does not know how memory and transfers go along with them, with images side
+    by side as sums, with rows moved by DMA, which may wait for others, with inputs that come transposed by DMA where
+    the device does that at a rate, and with nothing that starts early, which keeps more in memory.
     """
     work = _begun(graph, rules, device, precisions, tuning, is_quick)
-    plain = replace(work, graph=work.without_scans) if work.without_scans else None
-    joined = replace(work, graph=_copied(work.graph))
-    spread = replace(work, graph=_copied(work.graph), spreads_sums=True)
-    others = []
-    if not is_quick:
-        others += [joined] if _is_joined(joined) else []
-        others += [spread] if can_spread(work.graph, device) else []
-    ways = _ways(work)
-    usual = ways[0]
-    for other in others:
-        best = _cheapest(_ways(other))
-        ways += [best] if best.price_ps < _CLEARLY * usual.price_ps else []
-    if plain and not is_quick:
-        ways += _ways(plain)
-    if has_parts(work.graph) and not is_quick:  # their sums let rows be folded, and no price of layouts has that
-        parts = replace(work, graph=_copied(work.graph), sums_parts=True)
-        ways.append(_cheapest(_ways(parts)))
+    ways = _all_ways(work)
+    if work.without_bands and len(ways[0].kernels) <= _MANY:
+        windows = replace(work, graph=work.without_bands, without_scans=None)
+        _run(windows, STEPS[_place_of("bands") + 1 : _JOINED])
+        ways += _all_ways(windows)
     ways = _hopeful(ways)
     turned = [_laid_out(replace(way, turns_inputs=True), way.dims) for way in ways if _can_turn(way)]
     ways += [_laid_out(replace(way, moves_rows=True), way.dims) for way in ways if way.has_rows and not is_quick]
@@ -184,6 +175,28 @@ def kernels_by_layout(
         _run(in_turn, STEPS[_PRICED:])
         ways.append(in_turn)
     return [(way.kernels, way.partition_of) for way in ways]
+
+
+def _all_ways(work: _Work) -> list[_Work]:
+    """Those of each layout, and of what else there is; of a quick one the first alone."""
+    if work.is_quick:
+        return _ways(work)
+    plain = replace(work, graph=work.without_scans) if work.without_scans else None
+    joined = replace(work, graph=_copied(work.graph))
+    spread = replace(work, graph=_copied(work.graph), spreads_sums=True)
+    others = [joined] if _is_joined(joined) else []
+    others += [spread] if can_spread(work.graph, work.device) else []
+    ways = _ways(work)
+    usual = ways[0]
+    for other in others:
+        best = _cheapest(_ways(other))
+        ways += [best] if best.price_ps < _CLEARLY * usual.price_ps else []
+    if plain:
+        ways += _ways(plain)
+    if has_parts(work.graph):  # their sums let rows be folded, and no price of layouts has that
+        parts = replace(work, graph=_copied(work.graph), sums_parts=True)
+        ways.append(_cheapest(_ways(parts)))
+    return ways
 
 
 def _cheapest(ways: list[_Work]) -> _Work:
@@ -270,16 +283,64 @@ def _if_quicker(change: Callable[..., bool], *names: str) -> Callable[[_Work], N
     return run
 
 
-def _add_in_products(w: _Work) -> None:
-    """Terms as rows of a product's depth, if that takes less time with all cut into what rules take."""
+def _bands(w: _Work) -> None:
+    """Bands in place of windows where they keep engines clearly less, if all takes less time then."""
     trial = replace(w, graph=_copied(w.graph))
-    if w.is_quick or not add_in_products(trial.graph):
-        return
-    usual = replace(w, graph=_copied(w.graph))
-    for each in (trial, usual):
-        cut_batches(each.graph, w.rules, w.device)
-    if _price_laid_out(trial) < _price_laid_out(usual):
+    for block in [] if w.is_quick else w.graph.blocks:
+        band = band_of(block)
+        if band is not None and _sums_ps(w, band) < _CLEARLY_ALONE * _sums_ps(w, block):
+            trial.graph.replace(block, band)
+    price = _best_ps if len(w.graph.blocks) <= _MANY else _cut_ps
+    if trial.graph.blocks != w.graph.blocks and price(trial) < price(w):
+        w.without_bands, w.graph = w.graph, trial.graph
+
+
+def _sums_ps(w: _Work, block: Block) -> float:
+    """Picoseconds of a block by itself, without what brings its data in."""
+    data = [tensor for tensor in block.sources() if tensor.value is None]
+    blocks, inputs = [block], [tensor for tensor in data if tensor.kind == "input"]
+    for tensor in (tensor for tensor in data if tensor.kind != "input"):
+        axes = tuple(Axis(f"d{d}", extent) for d, extent in enumerate(tensor.shape))
+        index = tuple(map(Index, axes))
+        inputs.append(replace(tensor, kind="input"))
+        blocks.insert(0, Block(block.origin, axes, tensor, index, Load(inputs[-1], index)))
+    alone = _cut(replace(w, graph=Graph(inputs, [block.output], blocks)))
+    try:
+        return _price(_with_kernels(alone), Contraction)
+    except UnschedulableError:  # the usual way tells it
+        return inf
+
+
+def _best_ps(w: _Work) -> float:
+    """Picoseconds of the least layout, without an end if rules don't take it."""
+    trial = replace(w, graph=_copied(w.graph))
+    try:
+        _run(trial, STEPS[_place_of("bands") + 1 : _JOINED])
+        return _cheapest(_ways(trial)).price_ps
+    except UnschedulableError:  # the usual way tells it
+        return inf
+
+
+def _add_in_products(w: _Work) -> None:
+    """Terms as rows of a product's depth, if that takes less time."""
+    trial = replace(w, graph=_copied(w.graph))
+    if not w.is_quick and add_in_products(trial.graph) and _cut_ps(trial) < _cut_ps(w):
         w.graph = trial.graph
+
+
+def _cut_ps(w: _Work) -> float:
+    """Picoseconds with all cut into what rules take; without an end if they don't take it."""
+    try:
+        return _price_laid_out(_cut(w))
+    except UnschedulableError:  # the usual way tells it
+        return inf
+
+
+def _cut(w: _Work) -> _Work:
+    """A copy with contractions cut into what rules take."""
+    trial = replace(w, graph=_copied(w.graph))
+    cut_batches(trial.graph, w.rules, w.device)
+    return trial
 
 
 def _recurrences(w: _Work) -> None:
@@ -305,10 +366,21 @@ def _take_scans(w: _Work, trial: _Work) -> None:
 
 def _price_laid_out(w: _Work) -> int:
     """Picoseconds of the kernels as blocks lie one after the other, and of bringing in their weights."""
+    return _price(_with_kernels(w))
+
+
+def _with_kernels(w: _Work) -> _Work:
+    """A copy with its kernels as blocks lie one after the other."""
     trial = replace(w, graph=_copied(w.graph))
     _run(trial, STEPS[_JOINED + 1 : _place_of("choose_dims")])
     _run(trial, STEPS[_LAYOUTS:_PRICED])
-    return sum(kernel_ps(k, trial.partition_of, w.device) + load_ps(k, w.device) for k in trial.kernels)
+    return trial
+
+
+def _price(w: _Work, of: type = object) -> int:
+    """Picoseconds of all kernels with such a root, and of bringing in their weights."""
+    kernels = (kernel for kernel in w.kernels if isinstance(kernel.root, of))
+    return sum(kernel_ps(kernel, w.partition_of, w.device) + load_ps(kernel, w.device) for kernel in kernels)
 
 
 def _give_dimensions(graph: Graph) -> None:
@@ -337,6 +409,9 @@ _CLEARLY = 0.99
 
 _HOPELESS = 1.5
 """Times the least price: of 69 networks with several ways, none that cost more than 1.43 times as much was the best."""
+
+_CLEARLY_ALONE = 0.5
+"""Of the price of a convolution: rows that lie side by side, and moves to other layouts, are not in it."""
 
 _MANY = 500  # kernels: a program of so many takes a second or more to make
 
@@ -439,7 +514,8 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("sum_through_padding", "where padding is of what is summed over", _graph(sum_through_padding)),
     Step("pad_in_order", "moves are final but for layouts", _graph(pad_in_order)),
     Step("skip_padding", "all padding is there", _graph(skip_padding, "device"), True),
-    Step("add_in_products", "before terms are cut: each of their products has its place then", _add_in_products),
+    Step("bands", "while windows are whole, and before they are cut", _bands),
+    Step("add_in_products", "before terms are cut: each has its place then", _add_in_products),
     Step("cut_batches", "of what is left, by weights that no rule takes", _graph(cut_batches, "rules", "device"), True),
     Step("split_windows", "windows are final", _graph(split_windows)),
     Step("split_batches", "before layouts, which follow from what is one product", _graph(split_batches, "device")),

@@ -105,8 +105,11 @@ def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
     firsts = partition_firsts(kernel, emitter.plan.partition_of, emitter.plan.in_dram)
     elems = tile_elems(kernel, emitter.device)
     periods = grains(kernel, emitter.plan.partition_of)
+    filled: set[tuple[object, ...]] = set()
     for slot, region in enumerate(emitter.plan.strips[kernel]):
         with emitter.staging(kernel, region, slot):
+            if _is_filled(emitter, kernel, region, filled):
+                continue
             sizes = _sizes(kernel, root, region, emitter.device, elems)
             total = None if periods else total_of(emitter, kernel, region, sizes)
             scan = Scanner(emitter, kernel, root) if isinstance(root, Scan) else None
@@ -143,6 +146,18 @@ def emit_vector(emitter: Emitter, kernel: Kernel) -> None:
                         end.finish(Squeeze(end.patterns), None, loops)
                     else:
                         _emit_reduction(emitter, kernel, root, spans, end, loops)
+
+
+def _is_filled(emitter: Emitter, kernel: Kernel, region: Region, filled: set[tuple[object, ...]]) -> bool:
+    """Whether a number that goes to device memory is still where a strip before, of the same extents, has put it."""
+    staged = emitter.storage(kernel.out)
+    is_number = kernel.root is None and isinstance(kernel.expr, Num) and kernel.out in emitter.plan.in_dram
+    if not is_number or not isinstance(staged, OnChip):
+        return False
+    place = staged.offset, staged.strides, *(high - low for low, high in region.values())
+    is_there = place in filled
+    filled.add(place)
+    return is_there
 
 
 def _together(

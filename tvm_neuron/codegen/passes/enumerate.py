@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,15 @@ from tvm_neuron.codegen.passes.pieces import on_box
 from tvm_neuron.codegen.passes.separate import separate
 from tvm_neuron.errors import UnschedulableError
 from tvm_neuron.schedule.evaluate import evaluate
-from tvm_neuron.schedule.expr import Axis, Expr, Load, axes_of, loads
+from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, axes_of, loads
 from tvm_neuron.schedule.graph import Block, Graph
 from tvm_neuron.schedule.linear import Linear, NotLinearError, SplitAxisError, linear
 from tvm_neuron.schedule.roles import is_diagonal
+from tvm_neuron.schedule.tensor import Tensor
 
 Positions = NDArray[np.int64]
 MAX_PIECES = 2048  # each is a transfer or an instruction of its own
+_MANY_PIECES = 64  # take longer than a trip to device memory
 _MAX_PERIOD = 256
 
 
@@ -27,7 +30,8 @@ def enumerate_indices(graph: Graph) -> None:
     """Takes apart gathers from constant indices, shuffles, odd resizes, reflections; diagonals are moves by themselves.
 
     Arithmetic on such a read works on a tensor of its own, which moves fill; a move is cut along its axes into pieces
-    in which every position is a sum of axes. Indices that depend on data stay as they are.
+    in which every position is a sum of axes. Instead of many pieces, what lies in order in a row of all (as rows of 513
+    do that were rows of 512) goes by way of such a row. Indices that depend on data stay as they are.
 
     Raises:
         UnschedulableError: a position lies outside of its tensor, or a move needs more than MAX_PIECES pieces.
@@ -40,10 +44,42 @@ def enumerate_indices(graph: Graph) -> None:
 
 def _pieces(move: Block) -> list[Block]:
     pieces = [canonical(piece) for piece in islice(_cut(move), MAX_PIECES + 1)]
+    if len(pieces) > _MANY_PIECES and (by_row := _by_row(move)):
+        return by_row
     if len(pieces) > MAX_PIECES:
         reason = f"it gathers from positions without order, in more than {MAX_PIECES} pieces"
         raise UnschedulableError(f"{move.origin}: {reason}", move.origin.name, reason)
     return pieces
+
+
+def _by_row(move: Block) -> list[Block] | None:
+    """The move by way of a tensor in which the dimensions are one that it reads along no sums of axes.
+
+    None where it does not read along a sum of axes there either.
+    """
+    load = move.expr
+    assert isinstance(load, Load)
+    odd = [d for d, index in enumerate(load.indices) if not _is_linear(index)]
+    if not odd:
+        return None
+    first, end = odd[0], odd[-1] + 1
+    shape = load.tensor.shape
+    axes = tuple(dict.fromkeys(axis for index in load.indices[first:end] for axis in axes_of(index) if axis.extent > 1))
+    at = np.zeros([axis.extent for axis in axes], np.int64)
+    for extent, index in zip(shape[first:end], load.indices[first:end], strict=True):
+        at = at * extent + np.broadcast_to(evaluate(index, axes), at.shape).astype(np.int64)
+    if not all(_is_even(at, place) for place in range(len(axes))):
+        return None
+    row = Tensor(
+        f"{load.tensor.name}.row", (*shape[:first], prod(shape[first:end]), *shape[end:]), load.tensor.dtype, "scratch"
+    )
+    own = [Axis(f"d{d}", extent) for d, extent in enumerate(shape)]
+    steps = [prod(shape[d + 1 : end]) for d in range(first, end)]
+    along = Linear(0, dict(zip(own[first:end], steps, strict=True)))
+    into = (*map(Index, own[:first]), along.expr(), *map(Index, own[end:]))
+    there = Block(move.origin, tuple(own), row, into, Load(load.tensor, tuple(map(Index, own))))
+    read = (*load.indices[:first], _sum_of(at, axes).expr(), *load.indices[end:])
+    return [canonical(there), canonical(move.with_expr(Load(row, read)))]
 
 
 def _is_moved(load: Load) -> bool:

@@ -310,7 +310,19 @@ def _dim_in_rows(graph: Graph, tensor: Tensor) -> int:
     is_in_parts = is_short and tensor.shape[0] == 1 and _is_read_amid(graph, tensor)
     if is_short and tensor.dtype.startswith(("float", "bfloat")) and not is_in_parts:
         return 0
-    return min(1, max(len(tensor.shape) - 1, 0))
+    usual = min(1, max(len(tensor.shape) - 1, 0))
+    return _longer_depth(graph, tensor, usual)
+
+
+def _longer_depth(graph: Graph, tensor: Tensor, usual: int) -> int:
+    """The dimension along which all readers sum more than along the usual one, where they sum along both."""
+    found = set()
+    for reader in graph.readers(tensor):
+        data = data_factor(reader) if is_constant_contraction(reader) else None
+        summed = _summed(reader, data) if data is not None else {}
+        longest = _longest(summed, data) if data is not None and usual in summed else None
+        found.add(longest if longest is not None and summed[longest] > summed[usual] else usual)
+    return found.pop() if len(found) == 1 else usual
 
 
 def _is_read_amid(graph: Graph, tensor: Tensor) -> bool:
