@@ -11,6 +11,7 @@ from onnx import helper
 
 from tests.codegen.graphs import graph_of
 from tests.codegen.on_core import PRECISIONS, check
+from tests.models.agreement import random_inputs
 from tests.onnx_models import Arrays, make_model
 from tests.stages.networks import compile_model
 from tvm_neuron.codegen.passes.bands import band_of
@@ -135,6 +136,18 @@ def test_heads_of_attention_that_are_mixed() -> None:
         windows = compile_model(model, "neuron/inf2").program
     found, device = compile_model(model, "neuron/inf2").program, load_device("neuron/inf2")
     assert time_program(found, device).total_ps < time_program(windows, device).total_ps
+
+
+def test_a_resize_that_is_split_into_dimensions() -> None:
+    """Its weights are a constant of few channels, and what it writes has more dimensions before layouts."""
+    nodes = [
+        helper.make_node("Reshape", ["x", "shape"], ["r"]),
+        helper.make_node("Resize", ["r", "", "scales"], ["z"], mode="linear", antialias=1),
+        helper.make_node("Add", ["z", "b"], ["y"]),
+    ]
+    weights = {"shape": np.int64([1, -1, 1]), "scales": np.float32([1, 1, 2])}
+    model = make_model(nodes, {"x": (2, 5, 1, 3), "b": (1, 30, 2)}, ["y"], weights)
+    check(model, random_inputs(model), "inf1", "all")
 
 
 @pytest.mark.parametrize("case", [Filter(2, 2, 2, 8, 8, (3, 3)), Filter(3, 16, 1, 64, 64, (3, 3), stride=2)], ids=str)

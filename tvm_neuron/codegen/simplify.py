@@ -35,6 +35,7 @@ from tvm_neuron.codegen.passes.before_moves import compute_before_moves
 from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.channels_first import channels_first
 from tvm_neuron.codegen.passes.choose_routes import choose_routes
+from tvm_neuron.codegen.passes.copies import replace_tensors
 from tvm_neuron.codegen.passes.cut_batches import cut_batches
 from tvm_neuron.codegen.passes.divide_after_products import divide_after_products
 from tvm_neuron.codegen.passes.enumerate import enumerate_indices
@@ -298,13 +299,15 @@ def _bands(w: _Work) -> None:
 def _sums_ps(w: _Work, block: Block) -> float:
     """Picoseconds of a block by itself, without what brings its data in."""
     data = [tensor for tensor in block.sources() if tensor.value is None]
-    blocks, inputs = [block], [tensor for tensor in data if tensor.kind == "input"]
-    for tensor in (tensor for tensor in data if tensor.kind != "input"):
+    inputs = [tensor for tensor in data if tensor.kind == "input"]
+    here = {tensor: replace(tensor, kind="temp") for tensor in data if tensor.kind != "input"}
+    blocks = [replace(replace_tensors(block, here), output=replace(block.output, kind="temp"))]
+    for tensor in here.values():
         axes = tuple(Axis(f"d{d}", extent) for d, extent in enumerate(tensor.shape))
         index = tuple(map(Index, axes))
         inputs.append(replace(tensor, kind="input"))
         blocks.insert(0, Block(block.origin, axes, tensor, index, Load(inputs[-1], index)))
-    alone = _cut(replace(w, graph=Graph(inputs, [block.output], blocks)))
+    alone = _cut(replace(w, graph=Graph(inputs, [], blocks)))
     try:
         return _price(_with_kernels(alone), Contraction)
     except UnschedulableError:  # the usual way tells it

@@ -90,11 +90,16 @@ class _Layout:
         changed = self._lay_out(self.copies.read_temporaries(block))
         if changed.output not in self.partition_of:
             siblings = [changed, *(other for other in self.graph.writers(block.output) if other is not block)]
-            leader = next((other for other in siblings if _varying(other)), changed)  # a fill follows what it pads
+            leader = self._leader(siblings)
             self.partition_of[changed.output] = _writable_dim(self._choose(leader), leader, siblings)
         self.blocks.append(self._match_operands(changed))
         if block is self.graph.writers(block.output)[-1] and not gathered(block):
             self.copies.store_in_rows(block)
+
+    def _leader(self, siblings: Sequence[Block]) -> Block:
+        """Of the writers of a tensor that which it lies like: a fill follows what it pads, a single row the others."""
+        varying = [block for block in siblings if _varying(block)] or list(siblings)
+        return next((block for block in varying if any(map(self._partition_axes, _varying(block)))), varying[0])
 
     def _lay_out(self, block: Block) -> Block:
         """The block with its data laid out so that what it sums or reduces lies where an engine can reach it."""
@@ -105,7 +110,9 @@ class _Layout:
         if found := scanned(block):
             return self._lay_out_scan(block, found)
         if not block.combine:
-            return self._read_in_order(self._use_copy(block))
+            moved = moved_load(block)
+            is_in_dram = moved is not None and moved.tensor.kind == "scratch"  # from where DMA brings anything
+            return block if is_in_dram else self._read_in_order(self._use_copy(block))
         load = block.expr
         if not isinstance(load, Load) or load.tensor.value is not None:
             return block
@@ -349,9 +356,9 @@ def _writable_dim(preferred: int, leader: Block, siblings: list[Block]) -> int:
 
 
 def _is_split_input(block: Block) -> bool:
-    """Whether it brings an input in with more dimensions, which DMA lays out as is best."""
+    """Whether it brings in what lies in device memory with more dimensions, which DMA lays out as is best."""
     load = moved_load(block)
-    return load is not None and load.tensor.kind == "input" and len(load.indices) < len(block.index)
+    return load is not None and load.tensor.kind in ("input", "scratch") and len(load.indices) < len(block.index)
 
 
 def _dim_of_outer(block: Block) -> int | None:
