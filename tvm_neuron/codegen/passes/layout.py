@@ -90,16 +90,11 @@ class _Layout:
         changed = self._lay_out(self.copies.read_temporaries(block))
         if changed.output not in self.partition_of:
             siblings = [changed, *(other for other in self.graph.writers(block.output) if other is not block)]
-            leader = self._leader(siblings)
+            leader = next((other for other in siblings if _varying(other)), changed)  # a fill follows what it pads
             self.partition_of[changed.output] = _writable_dim(self._choose(leader), leader, siblings)
         self.blocks.append(self._match_operands(changed))
         if block is self.graph.writers(block.output)[-1] and not gathered(block):
             self.copies.store_in_rows(block)
-
-    def _leader(self, siblings: Sequence[Block]) -> Block:
-        """Of the writers of a tensor that which it lies like: a fill follows what it pads, a single row the others."""
-        varying = [block for block in siblings if _varying(block)] or list(siblings)
-        return next((block for block in varying if any(map(self._partition_axes, _varying(block)))), varying[0])
 
     def _lay_out(self, block: Block) -> Block:
         """The block with its data laid out so that what it sums or reduces lies where an engine can reach it."""
