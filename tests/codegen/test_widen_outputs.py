@@ -78,6 +78,30 @@ def test_a_sum_on_the_way_out(chip: str) -> None:
         assert relative_error(found, exact) < max(case.bounds.values())
 
 
+def behind(before: int, channels: int, is_sum: bool) -> onnx.ModelProto:
+    """What is computed goes behind `before` channels, where so many may not begin, or do not end in the same chunk."""
+    net = Convolutions()
+    x = net.op("Relu", net.conv("x", 16, 96, (1, 1), 0))
+    first = net.op("Relu", net.conv(x, 96, before, (1, 1), 0))
+    made = net.conv(x, 96, channels)
+    if is_sum:
+        made = net.op("Add", made, net.op("Relu", net.conv(x, 96, channels, (1, 1), 0)))
+    return net.model(net.op("Relu", net.op("Concat", first, net.op("Relu", made), axis=1)), rows=96)
+
+
+@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+@pytest.mark.parametrize(
+    ("before", "channels", "is_sum"),
+    [(96, 40, False), (32, 64, False), (96, 64, False), (96, 40, True), (32, 64, True), (64, 64, True), (96, 24, True)],
+)
+def test_behind_other_channels(before: int, channels: int, is_sum: bool, chip: str) -> None:
+    model = behind(before, channels, is_sum)
+    case = Case(model, random_inputs(model))
+    for found in run(compile_model(model, f"neuron/{chip}"), case.inputs, "strict").values():
+        (exact,) = case.exact.values()
+        assert relative_error(found, exact) < max(case.bounds.values())
+
+
 def joined() -> onnx.ModelProto:
     """What is computed goes behind other channels, as in a dense block."""
     net = Convolutions()

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tvm_neuron.codegen.emit.emitter import partition_firsts
 from tvm_neuron.codegen.kernels.channels import has_plain_constants
 from tvm_neuron.codegen.kernels.folds import Fold
 from tvm_neuron.codegen.kernels.pack import FEW_CHANNELS
@@ -21,7 +22,7 @@ from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
 from tvm_neuron.schedule.tensor import Tensor
-from tvm_neuron.schedule.tiling import PARTITIONS
+from tvm_neuron.schedule.tiling import PARTITIONS, runs
 
 
 def widen_outputs(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> list[Kernel]:
@@ -36,9 +37,7 @@ def _widened(kernel: Kernel, partition_of: dict[Tensor, int], device: Device) ->
     window = window_of(root)
     if window is None or window.row is not row or window.step is None or root.weights.shape[0] <= FEW_CHANNELS:
         return kernel
-    if kernel.out_maps[1].const % PARTITION_START_STEP or not has_plain_constants(kernel, row):
-        return kernel
-    if any(linear_indices(load.indices) is None for load in kernel.operand_loads()):
+    if not has_plain_constants(kernel, row) or not _is_one_run(kernel, partition_of, device):
         return kernel
     found, by, columns = [kernel], 2, _columns(channels)
     while by * columns <= device.pe_columns and row.extent % by == 0 and row.extent > by:
@@ -46,6 +45,15 @@ def _widened(kernel: Kernel, partition_of: dict[Tensor, int], device: Device) ->
         by *= 2
     # Weights that repeat keep the DRAM longer, which other kernels wait for.
     return min(found, key=lambda kernel: max(work_of(kernel, device).values()) + load_ps(kernel, device))
+
+
+def _is_one_run(kernel: Kernel, partition_of: dict[Tensor, int], device: Device) -> bool:
+    """Whether one instruction reaches all channels of what the kernel writes, and of what it reads on the way out."""
+    if any(linear_indices(load.indices) is None for load in kernel.operand_loads()):
+        return False
+    firsts, channels = partition_firsts(kernel, partition_of, ()), kernel.channel.extent
+    is_reached = all(first % PARTITION_START_STEP == 0 for first in firsts)
+    return is_reached and runs(channels, firsts, device.pe_columns) == [(0, channels, 1)]
 
 
 def _columns(channels: int) -> int:
