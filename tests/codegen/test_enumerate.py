@@ -110,6 +110,16 @@ def test_rows_of_another_length(before: tuple[int, int], after: tuple[int, int],
     np.testing.assert_array_equal(found, (2 * x).reshape(2, *after) + 1)
 
 
+@pytest.mark.parametrize("dtype", ["int32", "bool"])
+def test_whole_numbers_and_truths_in_rows_of_another_length(dtype: str) -> None:
+    x = np.random.default_rng(3).integers(0, 2 if dtype == "bool" else 2**30, (2, 81, 80)).astype(dtype)
+    kind = helper.np_dtype_to_tensor_dtype(x.dtype)
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["r"]), helper.make_node("Slice", ["r", "from", "to"], ["y"])]
+    weights = {"shape": np.int64([2, 80, 81]), "from": np.int64([0, 2]), "to": np.int64([2, 79])}
+    (found,) = on_core(make_model(nodes, {"x": x.shape}, ["y"], weights, dtype=kind), {"x": x}, "inf2")
+    np.testing.assert_array_equal(found, x.reshape(2, 80, 81)[:, 2:79])
+
+
 def test_rows_of_another_length_go_by_way_of_one_row() -> None:
     graph = legalised(skewed((513, 512), (512, 513)), "inf2")
     passes_enumerate.enumerate_indices(graph)

@@ -66,8 +66,10 @@ def _by_row(move: Block) -> list[Block] | None:
     shape = load.tensor.shape
     axes = tuple(dict.fromkeys(axis for index in load.indices[first:end] for axis in axes_of(index) if axis.extent > 1))
     at = np.zeros([axis.extent for axis in axes], np.int64)
-    for extent, index in zip(shape[first:end], load.indices[first:end], strict=True):
-        at = at * extent + np.broadcast_to(evaluate(index, axes), at.shape).astype(np.int64)
+    for d in range(first, end):
+        values = np.broadcast_to(evaluate(load.indices[d], axes), at.shape).astype(np.int64)
+        _check_inside(move, load, d, values)  # in the row, another element would lie there
+        at = at * shape[d] + values
     if not all(_is_even(at, place) for place in range(len(axes))):
         return None
     row = Tensor(
