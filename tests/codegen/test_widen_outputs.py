@@ -60,6 +60,14 @@ def test_as_onnxruntime(channels: int, batch: int, window: dict[str, Sequence[in
         assert relative_error(found[name], exact) < case.bounds[name]
 
 
+def agrees(model: onnx.ModelProto, chip: str) -> None:
+    """The one output is within its bound of onnxruntime's."""
+    case = Case(model, random_inputs(model))
+    for found in run(compile_model(model, f"neuron/{chip}"), case.inputs, "strict").values():
+        (exact,) = case.exact.values()
+        assert relative_error(found, exact) < max(case.bounds.values())
+
+
 def residual(channels: int = 24) -> onnx.ModelProto:
     """A sum with what another convolution has made, on the way out."""
     net = Convolutions()
@@ -72,10 +80,7 @@ def residual(channels: int = 24) -> onnx.ModelProto:
 def test_a_sum_on_the_way_out(chip: str) -> None:
     model = residual()
     assert max(sides(model, chip)) > 1
-    case = Case(model, random_inputs(model))
-    for found in run(compile_model(model, f"neuron/{chip}"), case.inputs, "strict").values():
-        (exact,) = case.exact.values()
-        assert relative_error(found, exact) < max(case.bounds.values())
+    agrees(model, chip)
 
 
 def behind(before: int, channels: int, is_sum: bool) -> onnx.ModelProto:
@@ -95,11 +100,7 @@ def behind(before: int, channels: int, is_sum: bool) -> onnx.ModelProto:
     [(96, 40, False), (32, 64, False), (96, 64, False), (96, 40, True), (32, 64, True), (64, 64, True), (96, 24, True)],
 )
 def test_behind_other_channels(before: int, channels: int, is_sum: bool, chip: str) -> None:
-    model = behind(before, channels, is_sum)
-    case = Case(model, random_inputs(model))
-    for found in run(compile_model(model, f"neuron/{chip}"), case.inputs, "strict").values():
-        (exact,) = case.exact.values()
-        assert relative_error(found, exact) < max(case.bounds.values())
+    agrees(behind(before, channels, is_sum), chip)
 
 
 def joined() -> onnx.ModelProto:
@@ -116,10 +117,7 @@ def joined() -> onnx.ModelProto:
 def test_parts_of_what_is_joined(chip: str) -> None:
     model = joined()
     assert max(sides(model, chip)) > 1
-    case = Case(model, random_inputs(model))
-    for found in run(compile_model(model, f"neuron/{chip}"), case.inputs, "strict").values():
-        (exact,) = case.exact.values()
-        assert relative_error(found, exact) < max(case.bounds.values())
+    agrees(model, chip)
 
 
 @pytest.mark.slow
