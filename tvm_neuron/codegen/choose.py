@@ -8,6 +8,7 @@ from tvm_neuron.codegen.emit_stage import Emitted, emit_stage
 from tvm_neuron.codegen.first_transfers import brought_in_order, gathers_apart, inputs_first
 from tvm_neuron.codegen.hold_back import hold_back
 from tvm_neuron.codegen.join_loads import join_loads
+from tvm_neuron.codegen.make_diagonals import with_diagonals
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.codegen.overlap.list_schedule import list_schedules
 from tvm_neuron.codegen.residents import Room, place_within
@@ -21,6 +22,7 @@ from tvm_neuron.sim import time_program
 HOLD_BACK = Alternative("hold_back", "all waits are known, and what they cost")
 APART = Alternative("chunks_apart", "places and orders are chosen, and the clock tells whether it is quicker")
 LISTED = Alternative("list_schedules", "what kernels have become is known, and the clock tells whether it is quicker")
+DIAGONALS = Alternative("with_diagonals", "what waits for DRAM is known, and the clock tells whether it is quicker")
 JOIN_LOADS = Alternative("join_loads", "the places of all weights are known, and the clock tells whether it is quicker")
 INPUTS_FIRST = Alternative("inputs_first", "no transfer is joined any more, and the clock tells whether it is quicker")
 IN_ORDER = Alternative("brought_in_order", "all waits are known, and the clock tells whether it is quicker")
@@ -73,9 +75,10 @@ def choose(
         # An instruction for each chunk starts sooner, by no more than one for several takes.
         if best.emitted.joined_ps * _LEAST_GAIN > best.total_ps and APART.is_taken:
             apart = _made(replace(best.stage, chunks_apart=True), best.room, device, None, keep_weights)
-            apart = _with_transfers_arranged(apart, device)
-            arranged = apart if apart.total_ps < arranged.total_ps else arranged
-        best = arranged
+            pairs = [(best, arranged), (apart, _with_transfers_arranged(apart, device))]
+            best, arranged = min(pairs, key=lambda pair: pair[1].total_ps)
+        diagonals = _with_diagonals(best, device) if DIAGONALS.is_taken else None
+        best = arranged if diagonals is None else min(arranged, diagonals, key=lambda each: each.total_ps)
     return best, its
 
 
@@ -101,6 +104,14 @@ def _with_transfers_arranged(made: Made, device: Device) -> Made:
     if GATHERS_APART.is_taken:
         made = _quicker(made, gathers_apart(made.emitted), device)
     return made
+
+
+def _with_diagonals(made: Made, device: Device) -> Made | None:
+    """The quickest of those with some of their weights made; None if none are."""
+    found = with_diagonals(made.emitted, made.program, device)
+    others = [_timed(made.stage, made.room, each, synchronise(each.program, device), device) for each in found]
+    best = min(others, key=lambda each: each.total_ps, default=None)
+    return None if best is None else _with_transfers_arranged(best, device)
 
 
 def _quicker(made: Made, emitted: Emitted, device: Device) -> Made:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from tvm_neuron.codegen.choose import (
     APART,
+    DIAGONALS,
     GATHERS_APART,
     HOLD_BACK,
     IN_ORDER,
@@ -46,8 +47,8 @@ KEPT = Alternative("with_outputs_kept", "where nothing runs in tiles, which leav
 ARRIVING = Alternative("start_as_it_arrives", "where nothing runs in tiles, which also start with what has come")
 ORDERS = Alternative("orders", "tiles are there, and the clock tells which order is quickest")
 STEPS = (
-    OVERLAP, KEPT, ARRIVING, ORDERS, STAY_IN_PSUM, LISTED, APART, HOLD_BACK, JOIN_LOADS, INPUTS_FIRST, IN_ORDER,
-    GATHERS_APART,
+    OVERLAP, KEPT, ARRIVING, ORDERS, STAY_IN_PSUM, LISTED, APART, DIAGONALS, HOLD_BACK, JOIN_LOADS, INPUTS_FIRST,
+    IN_ORDER, GATHERS_APART,
 )  # fmt: skip
 """What becomes of the kernels of a core; between, tiles and places in memory are chosen, which all programs need."""
 

@@ -72,6 +72,7 @@ def emit_stage(stage: Stage, room: Room, device: Device, keep_weights: bool) -> 
         Ring(zones.reduced_at, zones.reduced_bytes), Ring(zones.positions_at, zones.positions_bytes),
         Ring(zones.masks_at, zones.masks_bytes), Ring(zones.diagonals_at, zones.diagonals_bytes),
         Ring(zones.scaled_at, zones.scaled_bytes), WeightsMemory(room.plan, end, max(reads_input, default=0), lives),
+        Ring(zones.factors_at, zones.factors_bytes),
     )  # fmt: skip
     dram, images = _dram_tensors(stage, room, builder)
     sums = sums_on_the_way(stage.kernels)

@@ -3,16 +3,21 @@
 from dataclasses import dataclass
 
 from tvm_neuron.allocation.layouts import aligned
+from tvm_neuron.codegen.emit.contraction import runs_of
+from tvm_neuron.codegen.emit.corners import is_made
 from tvm_neuron.codegen.emit.diagonals import diagonals_bytes, masks_bytes
 from tvm_neuron.codegen.emit.emitter import partition_firsts
+from tvm_neuron.codegen.emit.factored import MANY_BLOCKS, factored
 from tvm_neuron.codegen.emit.positions import is_vector, zone_bytes
 from tvm_neuron.codegen.emit.scale_group import scaled_bytes
 from tvm_neuron.codegen.emit.vector import reduced_bytes, scratch_bytes
 from tvm_neuron.codegen.emit.vectors import LEAST_COLUMNS, columns_of
+from tvm_neuron.codegen.emit.weight_tiles import weight_tiles
 from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
+from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.schedule.expr import loads
-from tvm_neuron.schedule.kernel import Kernel, Reduction
+from tvm_neuron.schedule.kernel import Contraction, Kernel, Reduction
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import runs
 
@@ -35,6 +40,8 @@ class Zones:
     diagonals_bytes: int
     scaled_at: int
     scaled_bytes: int
+    factors_at: int
+    factors_bytes: int
     tensors_at: int
     vectors_columns: int  # of a table
     vectors_in_turns: bool  # whether there are two of them, of more that come in turns
@@ -54,6 +61,7 @@ def divide(
     sizes = [
         vectors, resident_bytes, scratch_bytes(kernels, device), reduced_bytes(kernels), zone_bytes(kernels),
         masks_bytes(kernels, device), diagonals_bytes(kernels, device), scaled_bytes(kernels),
+        factors_bytes(kernels, partition_of, device),
     ]  # fmt: skip
     starts = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
     least = starts[-1] + ring_bytes
@@ -64,7 +72,7 @@ def divide(
         )
     return Zones(
         starts[1], sizes[1], starts[2], sizes[2], starts[3], sizes[3], starts[4], sizes[4],
-        starts[5], sizes[5], starts[6], sizes[6], starts[7], sizes[7], starts[8], columns,
+        starts[5], sizes[5], starts[6], sizes[6], starts[7], sizes[7], starts[8], sizes[8], starts[9], columns,
         in_turns, device.sbuf_bytes_per_partition - least,
     )  # fmt: skip
 
@@ -95,3 +103,21 @@ def vector_columns(kernels: list[Kernel], partition_of: dict[Tensor, int], devic
             for value in known:
                 columns[id(value), phase] = columns_of(len(value), phase, device.partitions)
     return sum(columns.values())
+
+
+def factors_bytes(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> int:
+    """At least what all stationary tiles that are mostly zeros are made of takes, whether data are staged or not."""
+    masks: dict[object, int] = {}
+    numbers: dict[int, int] = {}
+    for kernel in kernels:
+        root = kernel.root
+        if not isinstance(root, Contraction) or not root.has_zeros or is_made(root, device):
+            continue
+        item = size_bytes(root.dtype)
+        for staged in ((), kernel.tensors):
+            tiles = weight_tiles(kernel, *runs_of(kernel, partition_of, staged, device), device)
+            found = [each for tile in tiles if (each := factored(tile, MANY_BLOCKS))]
+            masks |= {(each.mask.shape, each.mask.tobytes()): item * each.mask.shape[1] for each in found}
+            most = max(numbers.get(id(root.weights), 0), item * sum(each.numbers[0].size for each in found))
+            numbers[id(root.weights)] = most
+    return aligned(sum(masks.values()) + sum(numbers.values()))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tvm_neuron.allocation.layouts import ALIGNMENT_BYTES, aligned
 from tvm_neuron.allocation.storage import OnChip
+from tvm_neuron.codegen.emit.factored import Factored
 from tvm_neuron.codegen.emit.holder import Holder
 from tvm_neuron.codegen.emit.vectors import Vectors
 from tvm_neuron.codegen.emit.weights_memory import WeightsMemory
@@ -50,17 +51,19 @@ class Builder:
 
     def __init__(
         self, device: Device, vectors: Vectors, resident: Ring, scratch: Ring, reduced: Ring, positions: Ring,
-        masks: Ring, diagonals: Ring, scaled: Ring, weights: WeightsMemory,
+        masks: Ring, diagonals: Ring, scaled: Ring, weights: WeightsMemory, factors: Ring,
     ) -> None:  # fmt: skip
         self.device = device
         self.resident = resident  # weights that stay in SBUF between runs
         self.scratch = scratch  # temporaries of expressions
         self.reduced = reduced  # values of reductions on their way into an expression
         self.positions = positions  # constants along free axes of the kernel that runs and of the next
-        self.masks = masks  # with which weights that are diagonals of blocks are made
+        self.masks = masks  # with which weights that are mostly zeros are made just before use
         self.diagonals = diagonals  # such weights
         self.scaled = scaled  # weights times values known only at run time
         self.weights = weights
+        self.factors = factors  # what weights that are mostly zeros are made of where POOL has time
+        self.factored: dict[int, tuple[Factored, ...]] = {}  # the tiles side by side in such tensors of weights
         self.tensors: list[DramTensor] = []
         self.arrays: dict[str, NDArray[Any]] = {}
         self.repeats: dict[str, int] = {}  # of those, where it is more than one

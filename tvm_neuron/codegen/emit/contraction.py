@@ -1,6 +1,6 @@
 """emit_contraction: weights by DMA into a ring, then matmuls tile by tile into PSUM, and the arithmetic on the way."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from math import prod
@@ -35,6 +35,7 @@ from tvm_neuron.isa.tile import MAX_FREE_DIMS, Dims
 from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, contiguous, runs, segments, tile_sizes
 from tvm_neuron.sim.clock import clock_hz, duration_ps
 
@@ -48,7 +49,7 @@ def emit_contraction(emitter: Emitter, kernel: Kernel) -> None:
     root = kernel.root
     assert isinstance(root, Contraction)
     plan = emitter.plan
-    channels, data_first = runs_of(kernel, plan, emitter.device)
+    channels, data_first = runs_of(kernel, plan.partition_of, plan.in_dram, emitter.device)
     builder = emitter.builder
     # Kernels that run in tiles multiply by the same weights again and again, which may still be there.
     key = (id(root.weights), tuple(channels), data_first, root.dtype, emitter.is_staged(kernel))
@@ -111,22 +112,24 @@ def _strips(emitter: Emitter, kernel: Kernel, tiles: Sequence[WeightTile]) -> It
             yield region
 
 
-def runs_of(kernel: Kernel, plan: MemoryPlan, device: Device) -> tuple[list[Segment], int]:
+def runs_of(
+    kernel: Kernel, partition_of: Mapping[Tensor, int], in_dram: Container[Tensor], device: Device
+) -> tuple[list[Segment], int]:
     """The runs of output channels, and the partition of the data's channel 0 where the PE array reads them."""
     root = kernel.root
     assert isinstance(root, Contraction)
-    firsts = partition_firsts(kernel, plan.partition_of, plan.in_dram)
+    firsts = partition_firsts(kernel, partition_of, in_dram)
     # Rows that lie side by side fit on the columns, and each may start where its place in the output does.
     side = [(0, root.weights.shape[-1], 1)] if root.side else None
     channels = side or runs(kernel.channel.extent, firsts, device.pe_columns)
-    return channels, 0 if root.data in plan.in_dram else root.maps[plan.partition_of[root.data]].const
+    return channels, 0 if root.data in in_dram else root.maps[partition_of[root.data]].const
 
 
 def kept_bytes(kernel: Kernel, plan: MemoryPlan, device: Device) -> int:
     """Bytes of each partition that all weights of the kernel take."""
     root = kernel.root
     assert isinstance(root, Contraction)
-    return aligned(tiles_bytes(kernel, *runs_of(kernel, plan, device), device))
+    return aligned(tiles_bytes(kernel, *runs_of(kernel, plan.partition_of, plan.in_dram, device), device))
 
 
 @dataclass

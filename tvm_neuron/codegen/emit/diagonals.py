@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tvm_neuron.allocation.layouts import aligned
-from tvm_neuron.codegen.emit.compact import Compact, block_mask, compact
 from tvm_neuron.codegen.emit.corners import POOL_SHARE, is_made
 from tvm_neuron.codegen.emit.emitter import WEIGHTS_QUEUE, Emitter
+from tvm_neuron.codegen.emit.factored import Factored, factored, side_by_side
 from tvm_neuron.codegen.emit.load_weights import Placed
 from tvm_neuron.codegen.emit.weight_tiles import WeightTile, row_bytes
 from tvm_neuron.hw import Device
@@ -24,22 +24,22 @@ from tvm_neuron.sim.clock import clock_hz, duration_ps
 
 _TILES = 2  # in SBUF: one that the PE array reads, and one that is being made
 
-Diagonal = tuple[WeightTile, Compact]
+Diagonal = tuple[WeightTile, Factored]
 
 
 @dataclass(frozen=True)
 class Diagonals:
-    """The tiles of a kernel and, one behind the other from byte `at` of each partition on, what is in their blocks."""
+    """The tiles of a kernel and, one behind the other from byte `at` of each partition on, their numbers."""
 
     tiles: tuple[WeightTile, ...]
-    blocks: tuple[Compact, ...]
+    factors: tuple[Factored, ...]
     at: int
     dtype: str
 
     @property
     def bytes_per_partition(self) -> int:
-        """What all blocks take."""
-        return sum(blocks.row_elems for blocks in self.blocks) * size_bytes(self.dtype)
+        """What all numbers take."""
+        return sum(each.numbers[0].size for each in self.factors) * size_bytes(self.dtype)
 
     def placed(self, emitter: Emitter) -> Iterator[Placed]:
         """Each tile with its place, after the instructions that make it and the next one."""
@@ -51,50 +51,44 @@ class Diagonals:
 
     def _made(self, emitter: Emitter) -> Iterator[Placed]:
         source, ring = self.at, emitter.builder.diagonals
-        for tile, blocks in zip(self.tiles, self.blocks, strict=True):
-            rows, at = len(blocks.weights), ring.take(ring.capacity // _TILES)
-            target, mask = _tile(self.dtype, rows, at, 1), _mask(emitter, blocks.depth, self.dtype)
-            emitter.builder.emit(blocks.make(target, mask, _tile(self.dtype, rows, source, 1)))
+        for tile, each in zip(self.tiles, self.factors, strict=True):
+            at, mask = ring.take(ring.capacity // _TILES), _mask(emitter, each.mask, self.dtype)
+            emitter.builder.emit(each.make(self.dtype, at, mask, source))
             yield tile, at
-            source += blocks.row_elems * size_bytes(self.dtype)
+            source += each.numbers[0].size * size_bytes(self.dtype)
 
 
 def load_diagonals(emitter: Emitter, kernel: Kernel, found: Sequence[Diagonal], dtype: str) -> Diagonals:
-    """Brings all blocks of a kernel in one transfer, for rows are short."""
-    tiles, blocks = zip(*found, strict=True)
-    whole = np.zeros((max(len(part.weights) for part in blocks), sum(part.row_elems for part in blocks)), np.float32)
-    start = 0
-    for part in blocks:
-        whole[: len(part.weights), start : start + part.row_elems] = part.weights.reshape(-1, part.row_elems)
-        start += part.row_elems
+    """Brings all numbers of a kernel in one transfer, for rows are short."""
+    tiles, factors = zip(*found, strict=True)
+    whole = side_by_side([each.numbers for each in factors])
     emitter.begin_weights()
     assert isinstance(kernel.root, Contraction)
-    at = emitter.builder.weights.take(start * size_bytes(dtype), emitter.last_use(kernel.root.weights))
-    _bring(emitter, f"{kernel.origins[0].name}.weights", whole, at, dtype, tiles[0].repeats)
-    return Diagonals(tiles, blocks, at, dtype)
+    at = emitter.builder.weights.take(whole.shape[1] * size_bytes(dtype), emitter.last_use(kernel.root.weights))
+    _bring(emitter, f"{kernel.origins[0].name}.weights", whole, at, dtype)
+    return Diagonals(tiles, factors, at, dtype)
 
 
 def diagonals(tiles: Sequence[WeightTile], dtype: str, device: Device, capacity: int) -> list[Diagonal] | None:
-    """The tiles with their blocks, if all are diagonals that POOL makes sooner than their zeros come from DRAM.
+    """The tiles with their factors, if POOL makes all of them sooner than their zeros come from DRAM.
 
     None too if `capacity` bytes of each partition, for all tiles that are there at a time, are too few.
     """
     if max((row_bytes(tile, dtype) for tile in tiles), default=0) > capacity // _TILES:
         return None
-    found = [(tile, blocks) for tile in tiles if (blocks := compact(tile))]
+    found = [(tile, each) for tile in tiles if (each := factored(tile))]
     if not found or len(found) < len(tiles):
         return None
     making = transfer = 0
-    for tile, blocks in found:
-        place = _tile(dtype, len(blocks.weights), 0, 1)
-        making += duration_ps(blocks.make(place, place, place).cost(device).busy_cycles, clock_hz(device, "pool"))
-        zeros = (tile.row_elems - blocks.row_elems) * len(blocks.weights) * size_bytes(dtype)
+    for _, each in found:
+        making += duration_ps(each.make(dtype, 0, 0, 0).cost(device).busy_cycles, clock_hz(device, "pool"))
+        zeros = len(each.numbers) * (each.row_elems - each.numbers[0].size) * size_bytes(dtype)
         transfer += duration_ps(zeros, device.dram_bytes_per_second)
     return found if making < POOL_SHARE * transfer else None
 
 
 def masks_bytes(kernels: Iterable[Kernel], device: Device) -> int:
-    """Of each partition, for the masks of blocks of all depths in each dtype that grouped weights have."""
+    """Of each partition, for two of the largest masks in each dtype that grouped weights have."""
     return sum(2 * PARTITIONS * size_bytes(dtype) for dtype in {root.dtype for root in _grouped(kernels, device)})
 
 
@@ -115,24 +109,21 @@ def _grouped(kernels: Iterable[Kernel], device: Device) -> Iterator[Contraction]
             yield root
 
 
-def _mask(emitter: Emitter, depth: int, dtype: str) -> Tile:
-    """The blocks of `depth` rows, which come with the first tile that needs them and stay for the others."""
-    ring, columns = emitter.builder.masks, PARTITIONS // depth
-    at = ring.find((depth, dtype))
+def _mask(emitter: Emitter, mask: NDArray[np.bool_], dtype: str) -> int:
+    """Where the mask is, which comes with the first tile that needs it and stays for the others."""
+    ring, size = emitter.builder.masks, mask.shape[1] * size_bytes(dtype)
+    key = (mask.shape, mask.tobytes(), dtype)
+    at = ring.find(key)
     if at is None:
-        size = columns * size_bytes(dtype)
         at = ring.take(size)
-        ring.hold((depth, dtype), at, size, at)
-        _bring(emitter, f"blocks of {depth}", block_mask(depth), at, dtype)
-    return _tile(dtype, PARTITIONS, at, columns)
+        ring.hold(key, at, size, at)
+        _bring(emitter, f"mask of {mask.shape[1]}", mask.astype(np.float32), at, dtype)
+    return int(at)
 
 
-def _bring(emitter: Emitter, name: str, values: NDArray[Any], at: int, dtype: str, repeats: int = 1) -> None:
+def _bring(emitter: Emitter, name: str, values: NDArray[Any], at: int, dtype: str) -> None:
     rows, elems = values.shape
-    index = emitter.builder.add_weight(name, values, dtype, repeats)
+    index = emitter.builder.add_weight(name, values, dtype)
     source = DramTile(index, dtype, Affine(), ((elems, rows), (1, elems)))
-    emitter.builder.emit(DmaCopy(target=_tile(dtype, rows, at, elems), source=source, ring=WEIGHTS_QUEUE))
-
-
-def _tile(dtype: str, rows: int, at: int, elems: int) -> Tile:
-    return Tile("sbuf", dtype, Affine(), rows, Affine(at), ((1, elems),))
+    target = Tile("sbuf", dtype, Affine(), rows, Affine(at), ((1, elems),))
+    emitter.builder.emit(DmaCopy(target=target, source=source, ring=WEIGHTS_QUEUE))

@@ -6,7 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from tvm_neuron.codegen.emit.builder import Ring
+from tvm_neuron.codegen.emit.corners import is_made
 from tvm_neuron.codegen.emit.emitter import WEIGHTS_QUEUE, Emitter
+from tvm_neuron.codegen.emit.factored import MANY_BLOCKS, factored
 from tvm_neuron.codegen.emit.weight_tiles import WeightTile, row_bytes
 from tvm_neuron.codegen.emit.weights_memory import WeightsMemory
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile, affine
@@ -56,7 +58,11 @@ def load_group(
         at = memory.take(size, until) if pinned is None else pinned
     placed: list[Placed] = []
     for tiles in _together(group):
-        _load(emitter, _joined(tiles) if len(tiles) > 1 else tiles[0], at, kernel, dtype)
+        index = _load(emitter, _joined(tiles) if len(tiles) > 1 else tiles[0], at, kernel, dtype)
+        if kernel.root.has_zeros and not is_made(kernel.root, emitter.device):
+            found = [factored(tile, MANY_BLOCKS) for tile in tiles]
+            if None not in found:
+                emitter.builder.factored[index] = tuple(filter(None, found))
         for tile in tiles:
             placed.append((tile, at))
             at += tile.bytes_per_partition
@@ -83,8 +89,11 @@ def _joined(tiles: Sequence[WeightTile]) -> WeightTile:
     return replace(tiles[0], packed=np.concatenate(rows, axis=1)[None])
 
 
-def _load(emitter: Emitter, tile: WeightTile, at: int, kernel: Kernel, dtype: str) -> None:
-    """In DRAM each partition's part of all tiles lies together, so that a transfer takes long rows of several tiles."""
+def _load(emitter: Emitter, tile: WeightTile, at: int, kernel: Kernel, dtype: str) -> int:
+    """Brings them from a tensor, whose number it gives.
+
+    In DRAM each partition's part of all tiles lies together, so that a transfer takes long rows of several tiles.
+    """
     builder = emitter.builder
     emitter.begin_weights()
     count, rows, row_elems = tile.packed.shape
@@ -105,3 +114,4 @@ def _load(emitter: Emitter, tile: WeightTile, at: int, kernel: Kernel, dtype: st
                     ring=WEIGHTS_QUEUE,
                 )
             )
+    return index
