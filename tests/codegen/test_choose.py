@@ -37,6 +37,7 @@ def with_costs(monkeypatch: pytest.MonkeyPatch, costs: Mapping[str, int], joined
     monkeypatch.setattr(module, "_with_transfers_arranged", lambda made, _device: made)
     monkeypatch.setattr(module, "list_schedules", lambda *_: iter(()))
     monkeypatch.setattr(module, "with_diagonals", lambda *_: iter(()))
+    monkeypatch.setattr(module, "with_exact_waits", lambda emitted, _device: emitted)
     return names
 
 

@@ -1,7 +1,10 @@
 """Waits that the compiler puts in: no later than they must be, also before a ring of buffers is full."""
 
+import pytest
+
 from tests.sim.small import dram, program, sbuf
 from tvm_neuron.codegen.sync import synchronise
+from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import load_device
 from tvm_neuron.isa import DmaCopy, TensorCopy, affine
 from tvm_neuron.program import Loop
@@ -34,3 +37,11 @@ def test_what_the_first_iterations_wait_for_holds_no_other() -> None:
     load = next(node.body[0] for node in synchronised.body if isinstance(node, Loop))
     assert [max(min(wait.count.at([i]), wait.cap) for wait in load.waits) for i in range(6)] == [1, 1, 2, 3, 4, 5]
     check_races(synchronised, DEVICE)
+
+
+@pytest.mark.parametrize("at", [DEVICE.sbuf_bytes_per_partition - 64, -64])
+def test_what_reaches_out_of_its_memory_is_told_before_waits_are_looked_for(at: int) -> None:
+    """A defect of ours; native code, which marks what is accessed, would write past its own memory."""
+    out = sbuf(affine(at, [(0, 64)]), 32)
+    with pytest.raises(ProgramError, match=r"sbuf.bfloat16\{.*reaches out of its memory"):
+        synchronise(program(Loop(6, (TensorCopy(out, sbuf(0, 32)),))), DEVICE)

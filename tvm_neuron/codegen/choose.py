@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tvm_neuron.codegen.emit_stage import Emitted, emit_stage
+from tvm_neuron.codegen.exact_waits import with_exact_waits
 from tvm_neuron.codegen.first_transfers import brought_in_order, gathers_apart, inputs_first
 from tvm_neuron.codegen.hold_back import hold_back
 from tvm_neuron.codegen.join_loads import join_loads
@@ -26,6 +27,7 @@ DIAGONALS = Alternative("with_diagonals", "what waits for DRAM is known, and the
 JOIN_LOADS = Alternative("join_loads", "the places of all weights are known, and the clock tells whether it is quicker")
 INPUTS_FIRST = Alternative("inputs_first", "no transfer is joined any more, and the clock tells whether it is quicker")
 IN_ORDER = Alternative("brought_in_order", "all waits are known, and the clock tells whether it is quicker")
+EXACT_WAITS = Alternative("with_exact_waits", "last, since a step before would look at all that is written out")
 GATHERS_APART = Alternative("gathers_apart", "transfers are in order, and the clock tells whether it is quicker")
 
 _LEAST_GAIN = 200  # 1 / this of a run, for which another program is worth its making
@@ -69,17 +71,24 @@ def choose(
         best, its = (made, way) if made.total_ps < best.total_ps else (best, its)
         seconds = max(seconds, time.monotonic() - begin)
     if options.optlevel > 1 and options.has_time(seconds):
-        orders = [best, *(_listed(best, device) if LISTED.is_taken and not keep_weights else ())]
-        pairs = [(made, _with_transfers_arranged(made, device)) for made in orders]
-        best, arranged = min(pairs, key=lambda pair: pair[1].total_ps)
-        # An instruction for each chunk starts sooner, by no more than one for several takes.
-        if best.emitted.joined_ps * _LEAST_GAIN > best.total_ps and APART.is_taken:
-            apart = _made(replace(best.stage, chunks_apart=True), best.room, device, None, keep_weights)
-            pairs = [(best, arranged), (apart, _with_transfers_arranged(apart, device))]
-            best, arranged = min(pairs, key=lambda pair: pair[1].total_ps)
-        diagonals = _with_diagonals(best, device) if DIAGONALS.is_taken else None
-        best = arranged if diagonals is None else min(arranged, diagonals, key=lambda each: each.total_ps)
+        best = _finished(best, device, keep_weights)
     return best, its
+
+
+def _finished(made: Made, device: Device, keep_weights: bool) -> Made:
+    """What is left to try with the best of the candidates: its order, its transfers, and its waits."""
+    orders = [made, *(_listed(made, device) if LISTED.is_taken and not keep_weights else ())]
+    pairs = [(each, _with_transfers_arranged(each, device)) for each in orders]
+    made, best = min(pairs, key=lambda pair: pair[1].total_ps)
+    # An instruction for each chunk starts sooner, by no more than one for several takes.
+    if made.emitted.joined_ps * _LEAST_GAIN > made.total_ps and APART.is_taken:
+        apart = _made(replace(made.stage, chunks_apart=True), made.room, device, None, keep_weights)
+        pairs = [(made, best), (apart, _with_transfers_arranged(apart, device))]
+        made, best = min(pairs, key=lambda pair: pair[1].total_ps)
+    diagonals = _with_diagonals(made, device) if DIAGONALS.is_taken else None
+    best = best if diagonals is None else min(best, diagonals, key=lambda each: each.total_ps)
+    exact = _quicker(best, with_exact_waits(best.emitted, device), device) if EXACT_WAITS.is_taken else best
+    return exact if (best.total_ps - exact.total_ps) * _LEAST_GAIN > best.total_ps else best
 
 
 def _listed(made: Made, device: Device) -> list[Made]:

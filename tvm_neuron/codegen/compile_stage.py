@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from tvm_neuron.codegen.choose import (
     APART,
     DIAGONALS,
+    EXACT_WAITS,
     GATHERS_APART,
     HOLD_BACK,
     IN_ORDER,
@@ -48,7 +49,7 @@ ARRIVING = Alternative("start_as_it_arrives", "where nothing runs in tiles, whic
 ORDERS = Alternative("orders", "tiles are there, and the clock tells which order is quickest")
 STEPS = (
     OVERLAP, KEPT, ARRIVING, ORDERS, STAY_IN_PSUM, LISTED, APART, DIAGONALS, HOLD_BACK, JOIN_LOADS, INPUTS_FIRST,
-    IN_ORDER, GATHERS_APART,
+    IN_ORDER, GATHERS_APART, EXACT_WAITS,
 )  # fmt: skip
 """What becomes of the kernels of a core; between, tiles and places in memory are chosen, which all programs need."""
 

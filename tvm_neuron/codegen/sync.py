@@ -7,8 +7,8 @@ is never later than the instruction's place in the program, so that no wait can 
 for may be a second one, so that it doesn't move the others. What follows from other waits is left out.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
@@ -19,28 +19,55 @@ from tvm_neuron.isa import QUEUES, Instruction, Wait, affine
 from tvm_neuron.native import Tiles, find_waits
 from tvm_neuron.program import Loop, Node, Program
 from tvm_neuron.program.cells import Cells, Footprint, Place, footprints
-from tvm_neuron.program.dynamic import Dynamic, expand
+from tvm_neuron.program.dynamic import Dynamic, affine_at, expand
 
 Ints = NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class _Needed:
+    """What a static instruction needs of a queue in each of its iterations: so many instructions complete."""
+
+    number: int  # of the instruction
+    queue: str
+    values: Ints
+    matter: NDArray[np.bool_]  # whether no other wait implies it
+    index: NDArray[np.int32]  # [iterations, loops around it]
+    waits: list[Wait]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the waits hold until what matters is complete, and for nothing else."""
+        found = np.max([np.minimum(affine_at(w.count, self.index), w.cap) for w in self.waits], axis=0)
+        return bool(np.all(found[self.matter] <= self.values[self.matter]))
+
+
 def synchronise(program: Program, device: Device) -> Program:
     """The program with waits on every instruction that needs them."""
+    waits: dict[int, tuple[Wait, ...]] = {}
+    for each in _found(program, device):
+        waits[each.number] = (*waits.get(each.number, ()), *each.waits)
+    attached, _ = _attach(program.body, waits, 0)
+    return program.with_body(attached)
+
+
+def waits_too_long(program: Program, device: Device) -> set[int]:
+    """The instructions, counted in the order of the program, that wait for more than they need in some iteration."""
+    return {each.number for each in _found(program, device) if not each.is_exact}
+
+
+def _found(program: Program, device: Device) -> Iterator[_Needed]:
     dynamic = expand(program)
     tiles, cells = footprints(program, device, dynamic)
     found = find_waits(dynamic.number, dynamic.queue, dynamic.position, as_arrays(tiles, cells), len(QUEUES))
     needed, matters = found or waits_in_python(dynamic, tiles, cells)
     paces = _paces(program.body)
-    waits: list[tuple[Wait, ...]] = []
     for number, rows in enumerate(dynamic.rows()):
-        counts = dynamic.counts[number]
-        its: list[Wait] = []
+        counts, index = dynamic.counts[number], dynamic.index[rows]
         for queue in np.flatnonzero(matters[rows].any(axis=0)):
             values, matter = needed[rows, queue].astype(np.int64), matters[rows, queue]
-            its += _waits(QUEUES[queue], values, matter, dynamic.index[rows], counts, paces[number][:, queue])
-        waits.append(tuple(its))
-    attached, _ = _attach(program.body, waits, 0)
-    return program.with_body(attached)
+            waits = _waits(QUEUES[queue], values, matter, index, counts, paces[number][:, queue])
+            yield _Needed(number, QUEUES[queue], values, matter, index, waits)
 
 
 class _Marks:
@@ -167,14 +194,14 @@ def _waits(
     return [Wait(queue, affine(first, enumerate(pace.tolist())), most)]
 
 
-def _attach(body: tuple[Node, ...], waits: list[tuple[Wait, ...]], number: int) -> tuple[tuple[Node, ...], int]:
+def _attach(body: tuple[Node, ...], waits: Mapping[int, tuple[Wait, ...]], number: int) -> tuple[tuple[Node, ...], int]:
     nodes: list[Node] = []
     for node in body:
         if isinstance(node, Loop):
             inner, number = _attach(node.body, waits, number)
             nodes.append(Loop(node.count, inner))
         else:
-            nodes.append(_with_waits(node, waits[number]))
+            nodes.append(_with_waits(node, waits.get(number, ())))
             number += 1
     return tuple(nodes), number
 

@@ -13,6 +13,7 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
+from tvm_neuron.errors import ProgramError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, DramTile, Tile
 from tvm_neuron.isa.dtypes import size_bytes
@@ -73,7 +74,11 @@ class _Pattern:
 
 
 def footprints(program: Program, device: Device, dynamic: Dynamic) -> tuple[list[list[Footprint]], dict[Place, Cells]]:
-    """The footprints of each static instruction, reads first, and the cells of each memory that is ever written."""
+    """The footprints of each static instruction, reads first, and the cells of each memory that is ever written.
+
+    Raises:
+        ProgramError: one reaches out of its memory.
+    """
     patterns = [[_pattern(tile, kind.role != "reads") for _, kind, tile in s.tiles()] for s in dynamic.statics]
     written = {pattern.place for group in patterns for pattern in group if pattern.is_write}
     cell_bytes: dict[Place, int] = dict.fromkeys(written, 0)
@@ -112,13 +117,18 @@ def _cells(place: Place, size: int, program: Program, device: Device) -> Cells:
 def _footprint(pattern: _Pattern, cells: Cells, index: np.ndarray) -> Footprint:
     tile, size = pattern.tile, cells.cell_bytes
     start = affine_at(tile.offset, index) * pattern.unit // size
-    groups = 1
+    group, groups = np.zeros_like(start), 1
     if isinstance(tile, Tile):
-        start = start + affine_at(_in_groups(tile.partition), index) * cells.count
+        group = affine_at(_in_groups(tile.partition), index)
         groups = -(-(tile.partition.base % GROUP + tile.partitions) // GROUP)
     shape = (groups, *(count for _, count in pattern.dims), pattern.run // size)
     strides = (cells.count, *(step // size for step, _ in pattern.dims), 1)
-    return Footprint(pattern.place, pattern.is_write, shape, strides, start.tolist())
+    # What one access reaches behind its first cell. Native code writes marks for cells, and trusts that they are there.
+    reach = groups - 1, sum(step * (count - 1) for step, count in zip(strides[1:], shape[1:], strict=True))
+    for first, further, end in zip((group, start), reach, (cells.groups, cells.count), strict=True):
+        if first.min(initial=0) < 0 or first.max(initial=0) + further >= end:
+            raise ProgramError(f"{tile} reaches out of its memory: no instruction may")
+    return Footprint(pattern.place, pattern.is_write, shape, strides, (start + group * cells.count).tolist())
 
 
 def _in_groups(partition: Affine) -> Affine:
