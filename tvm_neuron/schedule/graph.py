@@ -65,17 +65,23 @@ class Graph:
         self._order_in: dict[int, dict[Block, int]] = {}  # of places that were asked for and did not change since
         self._writers: dict[Tensor, dict[Block, None]] = {}
         self._readers: dict[Tensor, dict[Block, None]] = {}
+        self._writers_found: dict[Tensor, list[Block]] = {}  # in order, of tensors of which these are still all
+        self._readers_found: dict[Tensor, list[Block]] = {}
         for block in blocks:
             self._places.append([])
             self._add(block, len(self._places) - 1, 0)
 
     def writers(self, tensor: Tensor) -> list[Block]:
         """The blocks that write the tensor, each its part."""
-        return self._in_order(self._writers.get(tensor, ()))
+        if tensor not in self._writers_found:
+            self._writers_found[tensor] = self._in_order(self._writers.get(tensor, ()))
+        return list(self._writers_found[tensor])
 
     def readers(self, tensor: Tensor) -> list[Block]:
         """The blocks that read the tensor."""
-        return self._in_order(self._readers.get(tensor, ()))
+        if tensor not in self._readers_found:
+            self._readers_found[tensor] = self._in_order(self._readers.get(tensor, ()))
+        return list(self._readers_found[tensor])
 
     def replace(self, block: Block, *others: Block) -> None:
         """Puts `others` (or nothing) in the place of a block."""
@@ -84,8 +90,10 @@ class Graph:
         del self._places[place][at]
         self._order_in.pop(place, None)
         self._writers[block.output].pop(block)
+        self._writers_found.pop(block.output, None)
         for tensor in block.sources():
             self._readers[tensor].pop(block)
+            self._readers_found.pop(tensor, None)
         for offset, other in enumerate(others):
             self._add(other, place, at + offset)
 
@@ -98,8 +106,10 @@ class Graph:
         self._order_in.pop(place, None)
         self._place_of[block] = place
         self._writers.setdefault(block.output, {})[block] = None
+        self._writers_found.pop(block.output, None)
         for tensor in block.sources():
             self._readers.setdefault(tensor, {})[block] = None
+            self._readers_found.pop(tensor, None)
 
     def _in_order(self, blocks: Iterable[Block]) -> list[Block]:
         """As the graph has them; thousands may be in one place, pieces of a gather, and are looked for once."""
