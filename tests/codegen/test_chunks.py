@@ -17,10 +17,10 @@ from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 
 
-def run(model: onnx.ModelProto, x: np.ndarray) -> tuple[np.ndarray, int]:
+def run(model: onnx.ModelProto, x: np.ndarray, fp32_cast: str = "none") -> tuple[np.ndarray, int]:
     """The result, and the number of instructions."""
     mod, params = relay.frontend.from_onnx(model)
-    library = relay.build(mod, "neuron/inf2", params=params, options=tvm_neuron.BuildOptions(fp32_cast="none"))
+    library = relay.build(mod, "neuron/inf2", params=params, options=tvm_neuron.BuildOptions(fp32_cast=fp32_cast))
     executor = relay.graph_executor.GraphModule(library["default"](tvm_neuron.device()))
     executor.run(x=x)
     return executor.get_output(0).numpy(), tvm_neuron.report(library).instructions
@@ -51,6 +51,36 @@ def test_short_rows_share_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (joined, product):
         monkeypatch.setattr(module, "has_chunks", lambda *_: False)
     assert together < 0.6 * run(model, x)[1]
+
+
+def of_map(side: int, channels: int) -> onnx.ModelProto:
+    """A norm of what a convolution makes: places of the map come to the partitions, 128 at a time."""
+    rng = np.random.default_rng(channels)
+    sizes = {"w": (channels, 48, 3, 3), "g": (channels,), "b": (channels,), "m": (channels, channels)}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1] * 4),
+        helper.make_node("Transpose", ["c"], ["t"], perm=[0, 2, 3, 1]),
+        helper.make_node("LayerNormalization", ["t", "g", "b"], ["l"], axis=-1),
+        helper.make_node("MatMul", ["l", "m"], ["y"]),
+    ]
+    weights = {name: rng.standard_normal(size).astype("float32") for name, size in sizes.items()}
+    return make_model(nodes, {"x": (1, 48, side, side)}, ["y"], weights)
+
+
+@pytest.mark.parametrize(("side", "channels"), [(28, 96), (20, 100), (24, 64), (33, 60), (19, 200)])
+def test_maps_that_are_turned_agree_with_onnxruntime(side: int, channels: int) -> None:
+    model = of_map(side, channels)
+    x = np.random.default_rng(side).standard_normal((1, 48, side, side)).astype("float32")
+    expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})[0]
+    # Two products of operands in bfloat16 (2^-9 each), and what lies between them is stored so, too.
+    assert np.linalg.norm(run(model, x, "all")[0] - expected) < 6 * 2**-9 * np.linalg.norm(expected)
+
+
+def test_chunks_of_what_is_turned_leave_a_bank_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = of_map(28, 96), np.zeros((1, 48, 28, 28), "float32")
+    together = run(model, x, "all")[1]
+    monkeypatch.setattr(product, "joined", lambda *_: None)
+    assert together < run(model, x, "all")[1]
 
 
 def dense(tokens: int, channels: int) -> onnx.ModelProto:

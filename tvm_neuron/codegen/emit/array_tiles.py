@@ -32,11 +32,12 @@ class ArrayTiles:
     kernel: Kernel
     sizes: dict[Axis, int]
     rows: dict[Axis, list[Segment]]  # axes that lie on the partitions of a source: their runs
+    chunk: Axis | None = None  # over chunks of channels that may share a bank
 
     def __post_init__(self) -> None:
         plan, kernel = self.emitter.plan, self.kernel
         self.periods = grains(kernel, plan.partition_of)
-        fixed = {*self.sizes, *self.rows, *kernel.out_maps[plan.partition_of[kernel.out]].terms}
+        fixed = {*self.sizes, *self.rows, *kernel.out_maps[plan.partition_of[kernel.out]].terms} - {self.chunk}
         elems = prod(self.sizes.values()) * prod(max(size for _, size, _ in found) for found in self.rows.values())
         # a power of two, so that a group's loop and the ring of banks never seem to leave PSUM together
         self.group_step = 1 << (elems - 1).bit_length()

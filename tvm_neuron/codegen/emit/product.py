@@ -1,19 +1,25 @@
 """emit_product, emit_transposition: what the PE array makes of operands that both lie in SBUF."""
 
+from collections.abc import Iterator
 from contextlib import ExitStack
+from math import prod
 
 from tvm_neuron.allocation.regions import grains
 from tvm_neuron.allocation.storage import OnChip, Span
 from tvm_neuron.codegen.emit.array_tiles import ArrayTiles
 from tvm_neuron.codegen.emit.chunks import has_chunks, in_chunks
-from tvm_neuron.codegen.emit.emitter import Emitter
+from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
+from tvm_neuron.codegen.emit.joined import joined, keeps_engines_less
 from tvm_neuron.codegen.emit.squeeze import Squeeze
-from tvm_neuron.isa import Matmul, Tile, Transpose
+from tvm_neuron.isa import Affine, Matmul, Tile, Transpose
 from tvm_neuron.isa.tile import MAX_FREE_DIMS
 from tvm_neuron.schedule.expr import Axis
-from tvm_neuron.schedule.kernel import Kernel, Operand, Product, Transposition
+from tvm_neuron.schedule.kernel import ROOT, Kernel, Operand, Product, Transposition
 from tvm_neuron.schedule.partitions import starts
 from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, runs, tile_sizes
+from tvm_neuron.sim.clock import clock_hz, duration_ps
+
+_LEAST_CHUNKS = 4  # of what is turned, to leave together: fewer leave sooner one by one, by ACT and POOL in turns
 
 
 def emit_product(emitter: Emitter, kernel: Kernel) -> None:
@@ -60,21 +66,55 @@ def emit_transposition(emitter: Emitter, kernel: Kernel) -> None:
     for slot, region in enumerate(emitter.plan.strips[kernel]):
         low, high = region[root.row]
         with emitter.staging(kernel, region, slot):
-            for start, size, count in runs(high - low, starts(part, root.row)):
-                run = low + start, size, count
-                if can_join and count > 1:
-                    several, lane, chunk = in_chunks(kernel, root.row, run)
-                    inside = {**region, lane: (0, size), chunk: (0, count)}
-                    with emitter.joining():
-                        _transpose(emitter, several, inside, {lane: [(0, size, 1)]})
-                else:
-                    _transpose(emitter, kernel, region, {root.row: [run]})
+            for each, spans, apart in _by_channels(emitter, kernel, region):
+                for start, size, count in runs(high - low, starts(part, root.row)):
+                    run = low + start, size, count
+                    if can_join and count > 1:
+                        several, lane, chunk = in_chunks(each, root.row, run)
+                        inside = {**spans, lane: (0, size), chunk: (0, count)}
+                        with emitter.joining():
+                            _transpose(emitter, several, inside, {lane: [(0, size, 1)]}, apart)
+                    else:
+                        _transpose(emitter, each, spans, {root.row: [run]}, apart)
 
 
-def _transpose(emitter: Emitter, kernel: Kernel, region: Region, rows: dict[Axis, list[Segment]]) -> None:
+def _by_channels(emitter: Emitter, kernel: Kernel, region: Region) -> Iterator[tuple[Kernel, Region, Axis | None]]:
+    """The kernel over each run of its channels where one instruction brings several chunks out of a bank; else it all.
+
+    With the axis over these chunks. Rows of a few elements, as those of windows, would take an instruction for each 128
+    otherwise. Of what is only moved: constants for each channel lie apart for each chunk.
+    """
+    plan, device = emitter.plan, emitter.device
+    found = runs(emitter.channels(kernel), partition_firsts(kernel, plan.partition_of, plan.in_dram), device.pe_columns)
+    first = max(found, key=lambda run: run[2])
+    is_moved = kernel.expr is ROOT and kernel.out not in emitter.in_psum
+    together = joined(emitter, kernel, first) if is_moved else None
+    elems = prod(high - low for axis, (low, high) in region.items() if axis in kernel.free)
+    most = min(device.moving_max_elems // (1 << (elems - 1).bit_length()), first[2])
+    if together is None or most < _LEAST_CHUNKS:
+        yield kernel, region, None
+        return
+    several, lane, chunk = together
+    tile = {axis: Span(low, high - low) for axis, (low, high) in region.items() if axis in kernel.free}
+    tile |= {lane: Span(0, first[1]), chunk: Span(0, most)}
+    # The first chunk leaves when all others are there, too.
+    psum = Tile("psum", "float32", Affine(), first[1], Affine(), ((1, elems),))
+    source = Tile("sbuf", "bfloat16", Affine(), min(elems, PARTITIONS), Affine(), ((1, first[1]),))
+    each_ps = duration_ps(Transpose(psum=psum, source=source).cost(device).busy_cycles, clock_hz(device, "pe"))
+    if not keeps_engines_less(emitter, kernel, several, chunk, tile, first[0], (most - 1) * each_ps):
+        yield kernel, region, None
+        return
+    for run in found:
+        each, _, chunk = in_chunks(kernel, kernel.channel, run)
+        yield each, {**region, chunk: (0, run[2])}, chunk
+
+
+def _transpose(
+    emitter: Emitter, kernel: Kernel, region: Region, rows: dict[Axis, list[Segment]], chunk: Axis | None
+) -> None:
     root = kernel.root
     assert isinstance(root, Transposition)
-    for spans, psum in ArrayTiles(emitter, kernel, {}, rows).emit(region):
+    for spans, psum in ArrayTiles(emitter, kernel, {}, rows, chunk).emit(region):
         source = _tile(emitter, root.source, root.row, (kernel.channel,), spans)
         shape_of = Squeeze([psum])
         emitter.builder.emit(Transpose(psum=shape_of(psum), source=source))
