@@ -10,8 +10,10 @@ from onnx import helper
 
 import tvm_neuron
 from tests.codegen.graphs import layer, weights_moved
+from tests.onnx_models import make_model
 from tvm_neuron import relay
 from tvm_neuron.build import BuildOptions
+from tvm_neuron.codegen import zones
 from tvm_neuron.codegen.emit.diagonals import diagonals
 from tvm_neuron.codegen.emit.factored import MANY_BLOCKS, Factored, factored
 from tvm_neuron.codegen.emit.weight_tiles import WeightTile
@@ -124,24 +126,28 @@ def test_grouped_convolutions_as_onnxruntime_has_them(channels: int, groups: int
     assert moved <= tiles * 128 * 9 * (out // groups) * 2 + 128 * 128 * 2 + tiles * 128 * 4
 
 
-@pytest.mark.parametrize(("channels", "groups", "width"), [(512, 512, 3), (384, 384, 5), (256, 32, 3)])
-@pytest.mark.parametrize("fp32_cast", ["all", "matmult"])
-def test_some_are_made_where_a_network_waits_for_dram(channels: int, groups: int, width: int, fp32_cast: str) -> None:
-    """Small maps have nothing else to wait for. The tiles are the same, and so is what is multiplied by them."""
+def _layers(channels: int, groups: int, width: int) -> tuple[onnx.ModelProto, np.ndarray]:
+    """8 convolutions of small maps, and data; the input is called as the tensor of numbers of tiles would be."""
     rng = np.random.default_rng([channels, groups, width])
-    nodes, weights, last = [], {}, "x"
+    nodes, weights, last = [], {}, "diagonals"
     for number in range(8):
         shape = (channels, channels // groups, width, width)
         weights[f"w{number}"] = rng.standard_normal(shape).astype(np.float32) / width
         weights[f"b{number}"] = rng.standard_normal(channels).astype(np.float32)
+        sources = [last, f"w{number}", f"b{number}"]
         pads = [width // 2] * 4
-        nodes.append(
-            helper.make_node("Conv", [last, f"w{number}", f"b{number}"], [f"c{number}"], group=groups, pads=pads)
-        )
+        nodes.append(helper.make_node("Conv", sources, [f"c{number}"], group=groups, pads=pads))
         last = f"r{number}" if number < 7 else "y"
         nodes.append(helper.make_node("Relu", [f"c{number}"], [last]))
-    model = layer(nodes, (1, channels, 7, 7), **weights)
-    x = rng.standard_normal((1, channels, 7, 7)).astype(np.float32)
+    model = make_model(nodes, {"diagonals": (1, channels, 7, 7)}, ["y"], weights)
+    return model, rng.standard_normal((1, channels, 7, 7)).astype(np.float32)
+
+
+@pytest.mark.parametrize(("channels", "groups", "width"), [(512, 512, 3), (384, 384, 5), (256, 32, 3)])
+@pytest.mark.parametrize("fp32_cast", ["all", "matmult"])
+def test_some_are_made_where_a_network_waits_for_dram(channels: int, groups: int, width: int, fp32_cast: str) -> None:
+    """Small maps have nothing else to wait for. The tiles are the same, and so is what is multiplied by them."""
+    model, x = _layers(channels, groups, width)
     found, moved = _run(model, x, fp32_cast)
     with without("with_diagonals"):
         wanted, most = _run(model, x, fp32_cast)
@@ -149,13 +155,23 @@ def test_some_are_made_where_a_network_waits_for_dram(channels: int, groups: int
     assert moved < 0.85 * most
 
 
+def test_all_come_where_their_numbers_have_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = _layers(256, 32, 3)
+    with without("with_diagonals"):
+        wanted, most = _run(model, x, "all")
+    monkeypatch.setattr(zones, "factors_bytes", lambda *_: 64)
+    found, moved = _run(model, x, "all")
+    assert moved == most
+    assert np.array_equal(found, wanted)
+
+
 def _run(model: onnx.ModelProto, x: np.ndarray, fp32_cast: str) -> tuple[np.ndarray, int]:
     """What it gives on inf2, which is near what onnxruntime does, and the bytes of weights that come from DRAM."""
-    (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})
+    (expected,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"diagonals": x})
     mod, params = relay.frontend.from_onnx(model)
     library = relay.build(mod, target="neuron/inf2", params=params, options=BuildOptions(fp32_cast=fp32_cast))
     executor = graph_executor.GraphModule(library["default"]())
-    executor.run(x=x)
+    executor.run(diagonals=x)
     result = executor.get_output(0).numpy()
     error = np.linalg.norm(result - expected) / np.linalg.norm(expected)
     assert error < 8 * 2**-8  # each of 8 layers rounds both operands of its products to bfloat16, by up to 2^-9 each

@@ -8,6 +8,7 @@ where POOL stands still for long enough, some time before the PE array needs it.
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,9 +81,14 @@ def with_diagonals(emitted: Emitted, synchronised: Program, device: Device) -> I
     seen: list[list[Load]] = []
     for share in _SHARES:
         chosen = _share(whole, share, device)
-        if chosen and chosen not in seen:
-            seen.append(chosen)
-            yield _made(emitted, chosen, touched, times, device)
+        if not chosen or chosen in seen:
+            continue
+        seen.append(chosen)
+        factors = _Factors(emitted.builder.factors.base, chosen[0].into.dtype)
+        making = {load.at: _making(emitted, load, factors) for load in chosen}
+        # The zone is for each of the weights once: those that kernels read at different places take it more often.
+        if factors.bytes_per_partition <= emitted.builder.factors.capacity:
+            yield _made(emitted, chosen, making, factors, touched, times, device)
 
 
 def _share(whole: Mapping[int, Sequence[Load]], share: float, device: Device) -> list[Load]:
@@ -98,12 +104,12 @@ def _share(whole: Mapping[int, Sequence[Load]], share: float, device: Device) ->
     return sorted(found, key=lambda load: load.at)
 
 
-def _made(emitted: Emitted, chosen: Sequence[Load], touched: Ints, times: _Times, device: Device) -> Emitted:
-    """The same with what these bring made."""
-    program, dtype = emitted.program, chosen[0].into.dtype
-    factors = _Factors(emitted.builder.factors.base, dtype)
-    making = {load.at: _making(emitted, load, factors) for load in chosen}
-    assert factors.bytes_per_partition <= emitted.builder.factors.capacity, "the zone is for all of them"
+def _made(
+    emitted: Emitted, chosen: Sequence[Load], making: Mapping[int, Sequence[Instruction]], factors: _Factors,
+    touched: Ints, times: _Times, device: Device,
+) -> Emitted:  # fmt: skip
+    """The same with what these bring made, by the instructions that each node is to become."""
+    program, dtype = emitted.program, factors.dtype
     before: dict[int, list[Instruction]] = {}
     left = (times.pauses[:, 1] - times.pauses[:, 0]).tolist()
     for load in reversed(chosen):
@@ -115,9 +121,12 @@ def _made(emitted: Emitted, chosen: Sequence[Load], touched: Ints, times: _Times
     for tensor in {load.tensor for load in chosen}:
         del arrays[program.tensors[tensor].name]
         tensors[tensor] = None
-    arrays[_NAME] = side_by_side(factors.parts).astype(DTYPES[dtype])
-    tensors.append(DramTensor(_NAME, "weight", arrays[_NAME].shape, dtype))
-    rows, elems = arrays[_NAME].shape
+    taken_names = {tensor.name for tensor in program.tensors}
+    names = chain([_NAME], (f"{_NAME}.{number}" for number in count(1)))
+    name = next(name for name in names if name not in taken_names)
+    arrays[name] = side_by_side(factors.parts).astype(DTYPES[dtype])
+    rows, elems = arrays[name].shape
+    tensors.append(DramTensor(name, "weight", (rows, elems), dtype))
     target = Tile("sbuf", dtype, Affine(), rows, Affine(factors.at), ((1, elems),))
     source = DramTile(len(tensors) - 1, dtype, Affine(), ((elems, rows), (1, elems)))
     before[min(before)].insert(0, chosen[0].copy.replace(target=target, source=source))
@@ -148,7 +157,7 @@ def _place(load: Load, taken: int, touched: Ints, times: _Times, left: list[int]
     """
     its = (touched[:, 1] < load.first + load.into.extent_bytes) & (touched[:, 2] > load.first)
     nodes = touched[its, 0]
-    last, use = int(nodes[nodes < load.at].max(initial=-1)), int(nodes[nodes > load.at].min())
+    last, use = int(nodes[nodes < load.at].max(initial=-1)), int(nodes[nodes > load.at].min(initial=len(times.end) - 1))
     starts, ends, before = times.pauses.T
     free = times.end[last] if last >= 0 else 0
     low = max(bisect_right(before, last), bisect_left(starts, free))
