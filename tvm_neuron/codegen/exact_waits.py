@@ -7,6 +7,7 @@ weights in a loop are held back for what the first of them may not disturb. Writ
 """
 
 from dataclasses import fields, replace
+from math import prod
 from typing import Any
 
 from tvm_neuron.codegen.emit.emitter import WEIGHTS_QUEUE
@@ -14,7 +15,7 @@ from tvm_neuron.codegen.emit_stage import Emitted
 from tvm_neuron.codegen.sync import waits_too_long
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Instruction, Tile
-from tvm_neuron.program import Loop, Node
+from tvm_neuron.program import Loop
 from tvm_neuron.program.program import unroll, walk
 
 _MOST = 10_000  # instructions more: a file takes some 30 bytes for each, and waits are found in a second for so many
@@ -23,17 +24,19 @@ _MOST = 10_000  # instructions more: a file takes some 30 bytes for each, and wa
 def with_exact_waits(emitted: Emitted, device: Device) -> Emitted:
     """The same with such loops written out; as it was without any, or where that takes very many instructions."""
     late = waits_too_long(emitted.program, device)
-    body: list[Node] = []
+    found: list[Loop] = []
     number = more = 0
     for node in emitted.program.body:
-        its = [instruction for _, instruction in walk((node,))]
+        its = list(walk((node,)))
         numbers = range(number, number := number + len(its))
-        is_late = not late.isdisjoint(numbers) or any(map(_is_of_weights, its))
-        alone = [_alone(each, at) for at, each in unroll((node,))] if isinstance(node, Loop) and is_late else [node]
-        more += len(alone) - 1
-        body += alone
+        is_late = not late.isdisjoint(numbers) or any(_is_of_weights(each) for _, each in its)
+        if isinstance(node, Loop) and is_late:
+            found.append(node)
+            more += sum(prod(counts) for counts, _ in its) - 1
     if not 0 < more <= _MOST:
         return emitted
+    written = {id(node): [_alone(each, at) for at, each in unroll((node,))] for node in found}
+    body = [part for node in emitted.program.body for part in written.get(id(node), [node])]
     return replace(emitted, program=emitted.program.with_body(tuple(body)))
 
 

@@ -114,8 +114,8 @@ def factors_bytes(kernels: list[Kernel], partition_of: dict[Tensor, int], device
         if not isinstance(root, Contraction) or not root.has_zeros or is_made(root, device):
             continue
         item = size_bytes(root.dtype)
-        for staged in ((), kernel.tensors):
-            tiles = weight_tiles(kernel, *runs_of(kernel, partition_of, staged, device), device)
+        ways = [weight_tiles(kernel, *runs_of(kernel, partition_of, to, device), device) for to in ((), kernel.tensors)]
+        for tiles in {id(tiles): tiles for tiles in ways}.values():  # mostly the same ones
             found = [each for tile in tiles if (each := factored(tile, MANY_BLOCKS))]
             masks |= {(each.mask.shape, each.mask.tobytes()): item * each.mask.shape[1] for each in found}
             most = max(numbers.get(id(root.weights), 0), item * sum(each.numbers[0].size for each in found))
