@@ -254,7 +254,11 @@ def test_maxima_with_their_places(storage_order: int, ceil_mode: int) -> None:
         np.testing.assert_array_equal(actual, expected)
 
 
-@pytest.mark.parametrize("attributes", [{}, {"strides": [2, 1], "pads": [1, 0, 1, 1]}, {"dilations": [2, 1]}])
+@pytest.mark.parametrize("attributes", [
+    {}, {"strides": [2, 1], "pads": [1, 0, 1, 1]}, {"dilations": [2, 1]}, {"strides": [3, 2]},
+    {"strides": [3, 2], "pads": [2, 1, 0, 3]}, {"strides": [4, 3], "pads": [0, 1, 1, 1]},
+    {"strides": [2, 3], "dilations": [2, 3], "pads": [3, 0, 1, 2]},
+])  # fmt: skip
 def test_columns_become_an_image(attributes: dict[str, list[int]]) -> None:
     steps, pads = attributes.get("strides", [1, 1]), attributes.get("pads", [0] * 4)
     spread = attributes.get("dilations", [1, 1])

@@ -9,6 +9,7 @@ from tvm_neuron.allocation.storage import OnChip, Span
 from tvm_neuron.codegen.emit.array_tiles import ArrayTiles
 from tvm_neuron.codegen.emit.chunks import has_chunks, in_chunks
 from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
+from tvm_neuron.codegen.emit.heads import Heads, heads_together
 from tvm_neuron.codegen.emit.joined import joined, keeps_engines_less
 from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.isa import Affine, Matmul, Tile, Transpose
@@ -31,12 +32,28 @@ def emit_product(emitter: Emitter, kernel: Kernel) -> None:
     columns = [axis for axis in kernel.free if axis not in alone][1 - MAX_FREE_DIMS :]
     part = root.moving.maps[emitter.plan.partition_of[root.moving.tensor]]
     depth_runs = runs(root.depth.extent, starts(part, root.depth))
+    heads = heads_together(kernel, emitter.plan.partition_of) if _is_plain(emitter, kernel) else None
     for slot, region in enumerate(emitter.plan.strips[kernel]):
         with emitter.staging(kernel, region, slot):
             sizes = tile_sizes(columns, region, emitter.device.moving_max_elems)
-            for spans, psum in ArrayTiles(emitter, kernel, sizes, {}).emit(region):
+            for spans, psum in _tiles(emitter, kernel, heads, sizes, region):
                 for number, run in enumerate(depth_runs):
                     _emit_depth(emitter, kernel, root, spans, psum, run, is_first=number == 0)
+
+
+def _is_plain(emitter: Emitter, kernel: Kernel) -> bool:
+    """Whether the kernel is emitted at once, from SBUF into SBUF."""
+    return len(emitter.plan.strips[kernel]) == 1 and not emitter.is_staged(kernel) and kernel.out not in emitter.in_psum
+
+
+def _tiles(
+    emitter: Emitter, kernel: Kernel, heads: Heads | None, sizes: dict[Axis, int], region: Region
+) -> Iterator[tuple[dict[Axis, Span], Tile]]:
+    if heads is None:
+        yield from ArrayTiles(emitter, kernel, sizes, {}).emit(region)
+        return
+    for spans, bank in ArrayTiles(emitter, heads.together, sizes, {}).emit(region):
+        yield from heads.members(spans, bank)
 
 
 def _emit_depth(

@@ -1,7 +1,7 @@
-"""Operators that put parts of tensors in their places: Col2Im and TensorScatter, as reads at the result's places."""
+"""Operators that put parts of tensors in their places: Col2Im and TensorScatter, as what the result's places read."""
 
-import itertools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from tvm import relax
@@ -10,43 +10,89 @@ from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.onnx.converters.converter import Converter, Node
 
 
+@dataclass(frozen=True)
+class _Blocks:
+    """How blocks lie along a dimension of an image: `count` of `taps` pixels each, the first from pixel -`begin` on."""
+
+    size: int
+    taps: int
+    stride: int
+    dilation: int
+    begin: int
+    count: int
+
+
 def _col2im(node: Node) -> relax.Expr:
-    """Columns [N, C * block, L] as blocks of an image, summed where they overlap: every pixel reads its elements."""
+    """Columns [N, C * block, L] as blocks of an image, summed where they overlap: one dimension after the other."""
     image, block = (node.constant(at) for at in (1, 2))
     if image is None or block is None:
         raise ModelError("its image_shape or block_shape is known at run time only")
-    sizes, kernel = [int(size) for size in image], [int(size) for size in block]
+    every = _blocks(node, [int(size) for size in image], [int(size) for size in block])
+    taps, counts = [blocks.taps for blocks in every], [blocks.count for blocks in every]
     batch, rows, columns = node.shape()
-    taps = math.prod(kernel)
-    sources = _sources(node, sizes, kernel, columns)
-    channels = rows // taps
-    flat = node.emit(relax.op.reshape(node.inputs[0], (batch, channels, taps * columns)))
-    padded = node.emit(relax.op.nn.pad(flat, [0, 0, 0, 0, 0, 1]))  # what no block covers reads the zero at the end
-    taken = node.emit(relax.op.take(padded, relax.const(sources.reshape(-1), "int64"), 2, mode="clip"))
-    parts = node.emit(relax.op.reshape(taken, (batch, channels, taps, math.prod(sizes))))
-    return relax.op.reshape(node.emit(relax.op.sum(parts, 2)), (batch, channels, *sizes))
+    if math.prod(counts) != columns:
+        raise ModelError(f"its operand has {columns} columns; {math.prod(counts)} blocks fit the image")
+    found = node.emit(relax.op.reshape(node.inputs[0], (batch, rows // math.prod(taps), *taps, *counts)))
+    for blocks in every:  # each time, the places in blocks that come first are gone, and what they were in is pixels
+        found = _folded(node, found, blocks, 1 + len(every))
+    return found
 
 
-def _sources(node: Node, sizes: list[int], kernel: list[int], columns: int) -> np.ndarray:
-    """[taps, pixels]: the element of [taps * columns] that each pixel reads of each place of the block."""
-    rank, taps = len(sizes), math.prod(kernel)
+def _blocks(node: Node, sizes: list[int], taps: list[int]) -> list[_Blocks]:
+    rank = len(sizes)
     strides, dilations = (node.attrs.get(name, (1,) * rank) for name in ("strides", "dilations"))
     pads = node.attrs.get("pads", (0,) * 2 * rank)
     counts = [
-        (sizes[at] + pads[at] + pads[at + rank] - dilations[at] * (kernel[at] - 1) - 1) // strides[at] + 1
+        (sizes[at] + pads[at] + pads[at + rank] - dilations[at] * (taps[at] - 1) - 1) // strides[at] + 1
         for at in range(rank)
     ]
-    if math.prod(counts) != columns:
-        raise ModelError(f"its operand has {columns} columns; {math.prod(counts)} blocks fit the image")
-    pixels = np.stack(np.meshgrid(*map(np.arange, sizes), indexing="ij"), -1).reshape(-1, rank)
-    found = np.full((taps, len(pixels)), taps * columns)
-    for tap, place in enumerate(itertools.product(*map(range, kernel))):
-        begin = pixels + np.array(pads[:rank]) - np.array(place) * np.array(dilations)
-        at = begin // np.array(strides)
-        is_inside = ((begin % np.array(strides) == 0) & (at >= 0) & (at < np.array(counts))).all(1)
-        flat = np.ravel_multi_index(tuple(np.where(is_inside[:, None], at, 0).T), counts)
-        found[tap] = np.where(is_inside, tap * columns + flat, taps * columns)
-    return found
+    return [_Blocks(*each) for each in zip(sizes, taps, strides, dilations, pads[:rank], counts, strict=True)]
+
+
+def _folded(node: Node, found: relax.Expr, blocks: _Blocks, axis: int) -> relax.Expr:
+    """Places in blocks (axis 2) and the blocks (the axis behind `axis`) as pixels, on `axis` of the result.
+
+    Pixels a stride apart are sums of whole rows of blocks; where blocks lie side by side, they are one of these.
+    """
+    shape = [int(dim) for dim in found.ty.shape]
+    rest = shape[:2] + shape[3 : axis + 1], shape[axis + 2 :]
+    if blocks.stride == blocks.taps and blocks.dilation == 1:
+        order = [at for at in range(len(shape)) if at != 2]
+        placed = node.emit(relax.op.permute_dims(found, [*order[: axis + 1], 2, *order[axis + 1 :]]))
+        length, begin = blocks.count * blocks.taps, blocks.begin
+    else:
+        steps = -(-blocks.size // blocks.stride)
+        phases = [_phase(node, found, blocks, axis, phase, steps) for phase in range(blocks.stride)]
+        placed = node.emit(relax.op.stack(phases, axis + 1))
+        length, begin = steps * blocks.stride, 0
+    flat = node.emit(relax.op.reshape(placed, (*rest[0], length, *rest[1])))
+    return _window(node, flat, axis, begin, blocks.size)
+
+
+def _phase(node: Node, found: relax.Expr, blocks: _Blocks, axis: int, phase: int, steps: int) -> relax.Expr:
+    """The pixels phase, phase + stride, ... of a dimension."""
+    shape = [int(dim) for dim in found.ty.shape]
+    alone = (*shape[:2], *shape[3:])
+    total = None
+    for tap in range(blocks.taps):
+        first, rest = divmod(phase + blocks.begin - tap * blocks.dilation, blocks.stride)
+        if rest or first >= blocks.count or first + steps <= 0:
+            continue
+        one = node.emit(relax.op.strided_slice(found, [2], [tap], [tap + 1]))
+        part = _window(node, node.emit(relax.op.reshape(one, alone)), axis, first, steps)
+        total = part if total is None else node.emit(relax.op.add(total, part))
+    if total is None:
+        return node.emit(relax.op.zeros((*alone[:axis], steps, *alone[axis + 1 :]), node.dtype()))
+    return total
+
+
+def _window(node: Node, found: relax.Expr, axis: int, begin: int, size: int) -> relax.Expr:
+    """[begin, begin + size) of an axis, with zeros where there is nothing."""
+    extent, rank = int(found.ty.shape[axis]), len(found.ty.shape)
+    low, high = max(begin, 0), min(begin + size, extent)
+    cut = node.emit(relax.op.strided_slice(found, [axis], [low], [high]))
+    around = [(low - begin, begin + size - high) if at == axis else (0, 0) for at in range(rank)]
+    return node.emit(relax.op.nn.pad(cut, [width for pair in around for width in pair]))
 
 
 def _tensor_scatter(node: Node) -> relax.Expr:
