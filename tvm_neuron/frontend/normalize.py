@@ -13,6 +13,7 @@ from tvm import relax
 from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.decompose import decompose
 from tvm_neuron.frontend.entry import MAIN, with_main
+from tvm_neuron.frontend.join_convolutions import join_convolutions
 from tvm_neuron.frontend.kernels import kernels_as_operators, with_root_blocks
 from tvm_neuron.frontend.match_cast import unnest_match_casts
 from tvm_neuron.frontend.origin import OPERATORS_ATTR, bindings_of, origin_of, retag, rewrite_bindings, tag_natively
@@ -39,8 +40,8 @@ def normalize(mod: tvm.IRModule, params: Params | None = None) -> tvm.IRModule:
     mod = _on_functions(mod, join_reshapes)
     mod = _on_functions(mod, drop_empty_parts)
     mod = _on_functions(mod, drop_identities)
-    mod = relax.transform.CanonicalizeBindings()(mod)
-    return relax.transform.DeadCodeElimination(_entry_names(mod))(mod)
+    mod = _without_unread(relax.transform.CanonicalizeBindings()(mod))
+    return _without_unread(_on_functions(mod, join_convolutions))
 
 
 def bind_params(mod: tvm.IRModule, params: Params | None) -> tvm.IRModule:
@@ -151,6 +152,10 @@ def _check_param(name: str, value: tvm.runtime.Tensor, inputs: dict[str, relax.V
             f"params['{name}'] has shape {tuple(value.shape)} and dtype {value.dtype}; "
             f"the model wants {shape} and {wanted.dtype}"
         )
+
+
+def _without_unread(mod: tvm.IRModule) -> tvm.IRModule:
+    return relax.transform.DeadCodeElimination(_entry_names(mod))(mod)
 
 
 def _entry_names(mod: tvm.IRModule) -> list[str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tvm import relax
 
-from tvm_neuron.frontend.origin import origin_of, with_origin
+from tvm_neuron.frontend.origin import Origin, origin_of, with_origin
 
 
 @dataclass
@@ -16,10 +16,10 @@ class Emitter:
     made: Mapping[relax.Var, relax.Expr]
     bindings: list[relax.Binding] = field(default_factory=list)
 
-    def emit(self, value: relax.Expr) -> relax.Var:
-        """Bind `value`; a call has the origin of the replaced one."""
+    def emit(self, value: relax.Expr, origin: Origin | None = None) -> relax.Var:
+        """Bind `value`; a call has the origin of the replaced one, if not another is told."""
         value = relax.BlockBuilder().normalize(value)
-        origin = origin_of(self.replaced.value)
+        origin = origin or origin_of(self.replaced.value)
         var = type(self.replaced.var)(f"{self.replaced.var.name}_{len(self.bindings)}", value.ty)
         if origin is not None and isinstance(value, relax.Call):
             value = with_origin(value, origin)

@@ -1,0 +1,116 @@
+"""Convolution: one with constant weights, which can be scaled and added to another of the same tensor."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import tvm
+from numpy.typing import NDArray
+from tvm import relax
+
+_LAYOUTS = {f"relax.nn.conv{len(dims)}d": (f"NC{dims}", f"OI{dims}") for dims in ("W", "HW", "DHW")}
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """`call` with other `weights` [outputs, inputs of a group, *kernel], padding and dilation; as many results.
+
+    Of each dimension, the kernel's first place reads `before` elements earlier, and there are `after` more at the end.
+    """
+
+    call: relax.Call
+    weights: NDArray[np.float64]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+    @staticmethod
+    def of(value: relax.Expr | None) -> "Convolution | None":
+        """None for what is no convolution of float32 with constant weights, static shapes and the usual layouts."""
+        if not isinstance(value, relax.Call) or getattr(value.op, "name", "") not in _LAYOUTS:
+            return None
+        (data, weights), attrs = value.args, value.attrs
+        layouts = str(attrs.data_layout), str(attrs.kernel_layout), str(attrs.out_layout)
+        if layouts != (*_LAYOUTS[value.op.name], layouts[0]) or not isinstance(weights, tvm.ir.GenericConst):
+            return None
+        if sizes(data) is None or any(str(each.ty.dtype) != "float32" for each in (data, weights, value)):
+            return None
+        array = weights.value.numpy().astype(np.float64)
+        pads, rank = [int(pad) for pad in attrs.padding], array.ndim - 2
+        return Convolution(value, array, (*pads[:rank],), (*pads[rank:],), tuple(int(step) for step in attrs.dilation))
+
+    @property
+    def data(self) -> relax.Expr:
+        """What it reads."""
+        return self.call.args[0]
+
+    def scaled(self, by: NDArray[np.float64]) -> "Convolution":
+        """Its results times one number each of [1] or [outputs]."""
+        return replace(self, weights=self.weights * by.reshape(-1, *[1] * (self.weights.ndim - 1)))
+
+    def point(self, by: NDArray[np.float64]) -> "Convolution | None":
+        """One of the same tensor that multiplies each of its channels by a number; None where results aren't its."""
+        if sizes(self.data) != sizes(self.call):
+            return None
+        outputs, inputs, *kernel = self.weights.shape
+        weights = np.zeros((outputs, inputs))
+        weights[np.arange(outputs), np.arange(outputs) % inputs] = by
+        here, single = (0,) * len(kernel), (1,) * len(kernel)
+        return Convolution(self.call, weights.reshape(outputs, inputs, *single), here, here, single)
+
+    def plus(self, other: "Convolution") -> "Convolution | None":
+        """One that makes the sum of both; None where none does, or only with more multiplications."""
+        mine, theirs = self.call, other.call
+        is_same = self.data.same_as(other.data) and sizes(mine) == sizes(theirs)
+        is_same &= list(mine.attrs.strides) == list(theirs.attrs.strides) and mine.attrs.groups == theirs.attrs.groups
+        if not is_same or self.weights.shape[:2] != other.weights.shape[:2]:
+            return None
+        before, dilation = tuple(map(max, self.before, other.before)), tuple(map(max, self.dilation, other.dilation))
+        one, two = self._weights_for(before, dilation), other._weights_for(before, dilation)
+        if one is None or two is None:
+            return None
+        kernel = tuple(map(max, one.shape[2:], two.shape[2:]))
+        if math.prod(kernel) > math.prod(self.weights.shape[2:]) + math.prod(other.weights.shape[2:]):
+            return None
+        total = np.zeros((*one.shape[:2], *kernel))
+        for part in (one, two):
+            total[tuple(map(slice, part.shape))] += part
+        return self._with(total, before, dilation)
+
+    def expr(self) -> relax.Call:
+        """The call."""
+        make: Callable[..., relax.Call] = getattr(relax.op.nn, self.call.op.name.rpartition(".")[2])
+        strides, groups = [int(step) for step in self.call.attrs.strides], int(self.call.attrs.groups)
+        weights = relax.const(self.weights.astype(np.float32))
+        return make(self.data, weights, strides, [*self.before, *self.after], list(self.dilation), groups)
+
+    def _weights_for(self, before: tuple[int, ...], dilation: tuple[int, ...]) -> NDArray[np.float64] | None:
+        """Its weights in a kernel that begins earlier, and of another dilation where it has a single place."""
+        kernel = self.weights.shape[2:]
+        moved = [divmod(new - old, step) for new, old, step in zip(before, self.before, dilation, strict=True)]
+        changed = zip(kernel, self.dilation, dilation, strict=True)
+        if any(rest for _, rest in moved) or any(size > 1 and old != new for size, old, new in changed):
+            return None
+        return np.pad(self.weights, [(0, 0), (0, 0), *((places, 0) for places, _ in moved)])
+
+    def _with(
+        self, weights: NDArray[np.float64], before: tuple[int, ...], dilation: tuple[int, ...]
+    ) -> "Convolution | None":
+        extents, results = (sizes(self.data) or ())[2:], (sizes(self.call) or ())[2:]
+        after = []
+        for at, stride in enumerate(int(step) for step in self.call.attrs.strides):
+            reach = (results[at] - 1) * stride + dilation[at] * (weights.shape[2 + at] - 1) + 1
+            missing = reach - before[at] - extents[at]
+            if missing <= -stride:
+                return None  # there would be a result more
+            after.append(max(missing, 0))  # less than none: the last elements are not read
+        return Convolution(self.call, weights, before, tuple(after), dilation)
+
+
+def sizes(value: relax.Expr) -> list[int] | None:
+    """The static shape of an expression, None where it has none."""
+    shape = getattr(value.ty, "shape", None)
+    if not isinstance(shape, relax.ShapeExpr) or not all(isinstance(size, tvm.tirx.IntImm) for size in shape):
+        return None
+    return [int(size) for size in shape]
