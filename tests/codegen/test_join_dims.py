@@ -11,16 +11,18 @@ from tests.codegen.graphs import graph_of
 from tests.models.agreement import Case, random_inputs, relative_error
 from tests.onnx_models import make_model
 from tests.stages.networks import compile_model, run
+from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.join_dims import join_dims
+from tvm_neuron.codegen.passes.moves import read_through
 
 NODE = helper.make_node
-STEPS = ("norm", "product", "softmax", "depthwise", "residual", "mean", "relu")
+STEPS = ("norm", "product", "softmax", "depthwise", "residual", "mean", "relu", "attention")
 
 
 def network(steps: list[str], channels: int, rows: int, columns: int) -> onnx.ModelProto:
     """Each step takes and gives [1, channels, rows, columns], and works on channels last but for convolutions."""
     rng = np.random.default_rng(len(steps))
-    weights: dict[str, np.ndarray] = {"axis": np.array([-1])}
+    weights: dict[str, np.ndarray] = {"axis": np.array([-1]), "smaller": np.float32(channels**-0.5)}
     nodes = []
 
     def weight(name: str, *shape: int) -> str:
@@ -43,6 +45,20 @@ def network(steps: list[str], channels: int, rows: int, columns: int) -> onnx.Mo
             nodes.append(NODE("LayerNormalization", [last, weight(f"g{n}", channels)], [made]))
         elif step == "product":
             nodes.append(NODE("MatMul", [last, weight(f"w{n}", channels, channels)], [made]))
+        elif step == "attention":  # all positions among each other, by heads
+            w, heads = weight(f"w{n}", channels, channels), 2 - channels % 2
+            weights |= {f"heads{n}": np.array([1, rows * columns, heads, channels // heads])}
+            weights |= {f"image{n}": np.array([1, rows, columns, channels])}
+            nodes += [
+                NODE("MatMul", [last, w], [f"p{n}"]), NODE("Reshape", [f"p{n}", f"heads{n}"], [f"h{n}"]),
+                NODE("Transpose", [f"h{n}"], [f"f{n}"], perm=[0, 2, 1, 3]),
+                NODE("Transpose", [f"h{n}"], [f"t{n}"], perm=[0, 2, 3, 1]),
+                NODE("MatMul", [f"f{n}", f"t{n}"], [f"c{n}"]),
+                NODE("Mul", [f"c{n}", "smaller"], [f"d{n}"]), NODE("Softmax", [f"d{n}"], [f"e{n}"], axis=-1),
+                NODE("MatMul", [f"e{n}", f"f{n}"], [f"o{n}"]),
+                NODE("Transpose", [f"o{n}"], [f"u{n}"], perm=[0, 2, 1, 3]),
+                NODE("Reshape", [f"u{n}", f"image{n}"], [made]),
+            ]  # fmt: skip
         elif step == "softmax":
             nodes.append(NODE("Softmax", [last], [made], axis=-1))
         else:
@@ -72,6 +88,20 @@ def test_norms_and_products_take_positions() -> None:
     join_dims(graph)
     joined = {block.output.shape for block in graph.blocks if block.combine and ".joined" in block.output.name}
     assert joined == {(1, 256), (1, 256, 48)}
+
+
+def test_attention_among_positions_reads_them_as_one() -> None:
+    """Queries and keys of one projection: a block that reads the same tensor twice, by axes of its own."""
+    graph = graph_of(network(["depthwise", "norm", "attention"], 48, 8, 8))
+    graph.blocks = [canonical(block) for block in graph.blocks]
+    read_through(graph)
+    join_dims(graph)
+    products = [
+        [len(load.indices) for load in block.loads()]
+        for block in graph.blocks
+        if block.combine and all(load.tensor.value is None for load in block.loads()) and len(block.loads()) == 2
+    ]
+    assert products == [[3, 3], [4, 3]]  # of [1, positions, channels], and scores [1, heads, positions, positions]
 
 
 @pytest.mark.parametrize("steps", [["depthwise", "relu"], ["residual", "relu"]])

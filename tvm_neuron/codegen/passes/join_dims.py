@@ -5,6 +5,7 @@ has positions; with one dimension on the partitions, it would use as many of the
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tvm_neuron.codegen.passes.spread_rows import counted_values
@@ -21,10 +22,10 @@ Pair = tuple[Axis, Axis]
 
 @dataclass(eq=False)
 class _Group:
-    """Dimensions that can be joined with the next one each, and the blocks that count both together."""
+    """Dimensions that can be joined with the next one each, and the blocks that count both together, by which axes."""
 
     dims: set[Dim] = field(default_factory=set)
-    blocks: dict[Block, Pair] = field(default_factory=dict)
+    blocks: dict[Block, set[Pair]] = field(default_factory=dict)
     is_summed_beside: bool = False  # something is summed over another dimension, for each place in these
 
 
@@ -39,7 +40,7 @@ def _wanted(graph: Graph) -> _Group | None:
     for block in graph.blocks:
         for pair, dims in _together(block).items():
             group = _united(found, dims)
-            group.blocks[block] = pair
+            group.blocks.setdefault(block, set()).add(pair)
             group.is_summed_beside |= bool(block.combine) and not pair[0].is_reduction
     return next((group for group in dict.fromkeys(found.values()) if _is_wanted(graph, group)), None)
 
@@ -55,23 +56,33 @@ def _is_wanted(graph: Graph, group: _Group) -> bool:
 
 
 def _together(block: Block) -> dict[Pair, list[Dim]]:
-    """Pairs of axes that count nothing but temporary tensors' neighbouring dimensions, and those."""
+    """Pairs of axes that count temporary tensors' neighbouring dimensions, and those.
+
+    Elsewhere they count at most one dimension together: what has it joined already, as heads that read all positions.
+    """
     if gathered(block) is not None:
         return {}
     uses = Counter(counted_values(block.expr))
     found: dict[Pair, list[Dim]] = {}
-    for tensor, indices in _places(block):
+    every = [(tensor, indices, linear_indices(indices)) for tensor, indices in _places(block)]
+    for tensor, indices, maps in every:
         uses.update(axis for index in indices for axis in axes_of(index))
-        maps = linear_indices(indices)
         for d in range(len(tensor.shape) - 1):
             pair = _in_step(tensor, maps, d) if maps and tensor.kind == "temp" and tensor.value is None else None
             if pair is not None:
                 found.setdefault(pair, []).append((tensor, d))
+    parts = [part for _, _, maps in every for part in maps or ()]
     return {
         (outer, inner): dims
         for (outer, inner), dims in found.items()
-        if uses[outer] == uses[inner] == len(dims) and outer.is_reduction == inner.is_reduction
+        if outer.is_reduction == inner.is_reduction
+        and uses[outer] == uses[inner] == len(dims) + sum(_is_joined(part, outer, inner) for part in parts)
     }
+
+
+def _is_joined(part: Linear, outer: Axis, inner: Axis) -> bool:
+    """Whether an index counts both axes as one."""
+    return inner in part.terms and part.terms.get(outer) == inner.extent * part.terms[inner]
 
 
 def _united(found: dict[Dim, _Group], dims: list[Dim]) -> _Group:
@@ -80,7 +91,8 @@ def _united(found: dict[Dim, _Group], dims: list[Dim]) -> _Group:
         other = found.setdefault(dim, _Group({dim}))
         if other is not first:
             first.dims |= other.dims
-            first.blocks |= other.blocks
+            for block, pairs in other.blocks.items():
+                first.blocks.setdefault(block, set()).update(pairs)
             first.is_summed_beside |= other.is_summed_beside
             found |= dict.fromkeys(other.dims, first)
     return first
@@ -110,32 +122,37 @@ class _Join:
         self.joined = {tensor: _shaped(tensor, d) for tensor, d in group.dims}
         blocks: list[Block] = []
         for block in graph.blocks:
-            pair = group.blocks.get(block)
-            blocks.append(self._block(block, *pair) if pair else block)
+            is_joined = block in group.blocks
+            blocks.append(self._block(block, group.blocks[block]) if is_joined else block)
             tensor = block.output
             if tensor not in self.at or block is not graph.writers(tensor)[-1]:
                 continue
-            readers = {pair is not None: True for pair in map(group.blocks.get, graph.readers(tensor))}
-            if not pair and True in readers:
-                blocks.append(self._moved(block, is_joined=True))
-            if pair and False in readers:
-                blocks.append(self._moved(block, is_joined=False))
+            if any((reader in group.blocks) != is_joined for reader in graph.readers(tensor)):
+                blocks.append(self._moved(block, not is_joined))
         graph.blocks = blocks
 
-    def _block(self, block: Block, outer: Axis, inner: Axis) -> Block:
-        both = Axis(f"{outer.name}_{inner.name}", outer.extent * inner.extent, outer.is_reduction)
+    def _block(self, block: Block, pairs: set[Pair]) -> Block:
+        both = {
+            (outer, inner): Axis(f"{outer.name}_{inner.name}", outer.extent * inner.extent, outer.is_reduction)
+            for outer, inner in pairs
+        }
 
         def place(tensor: Tensor, indices: tuple[Expr, ...]) -> tuple[Tensor, tuple[Expr, ...]]:
-            d = self.at.get(tensor)
-            if d is None:
-                return tensor, indices
-            return self.joined[tensor], (*indices[:d], Index(both), *indices[d + 2 :])
+            maps, d = linear_indices(indices) or (), self.at.get(tensor)
+            pair = None if d is None else _in_step(tensor, maps, d)
+            joined = (
+                [_counted(index, part, both) for index, part in zip(indices, maps, strict=True)] if maps else indices
+            )
+            if d is None or pair is None:
+                return tensor, tuple(joined)
+            return self.joined[tensor], (*joined[:d], Index(both[pair]), *joined[d + 2 :])
 
         def leaf(part: Num | Index | Load) -> Expr:
             return Load(*place(part.tensor, part.indices)) if isinstance(part, Load) else part
 
         output, index = place(block.output, block.index)
-        axes = tuple(both if axis is outer else axis for axis in block.axes if axis is not inner)
+        first, gone = {pair[0]: axis for pair, axis in both.items()}, {inner for _, inner in pairs}
+        axes = tuple(first.get(axis, axis) for axis in block.axes if axis not in gone)
         return replace(block, axes=axes, output=output, index=index, expr=rewrite(block.expr, leaf))
 
     def _moved(self, block: Block, is_joined: bool) -> Block:
@@ -149,6 +166,19 @@ class _Join:
         if is_joined:
             return Block(block.origin, axes, joined, other, Load(tensor, index))
         return Block(block.origin, axes, tensor, index, Load(joined, other))
+
+
+def _counted(index: Expr, part: Linear, both: Mapping[Pair, Axis]) -> Expr:
+    """An index that may count two axes as one, by an axis for both."""
+    found = [(pair, axis) for pair, axis in both.items() if _is_joined(part, *pair)]
+    if not found:
+        return index
+    terms = dict(part.terms)
+    for (outer, inner), axis in found:
+        del terms[outer]
+        terms[axis] = terms.pop(inner)
+    is_plain = not part.const and [*terms.values()] == [1]
+    return Index(*terms) if is_plain else Linear(part.const, terms).expr()
 
 
 def _shaped(tensor: Tensor, d: int) -> Tensor:
