@@ -63,7 +63,8 @@ def test_padding_after_what_lies_on_the_partitions() -> None:
 
 def test_a_sum_of_many_tensors_takes_several_kernels() -> None:
     """One kernel would need more temporary tiles than there is memory for."""
-    nodes = [helper.make_node("Conv", ["x", "w"], [f"t{i}"], name=f"conv{i}") for i in range(24)]
+    nodes = [helper.make_node("Conv", ["x", "w"], [f"c{i}"], name=f"conv{i}") for i in range(24)]
+    nodes += [helper.make_node("Relu", [f"c{i}"], [f"t{i}"], name=f"relu{i}") for i in range(24)]  # else all were one
     nodes.append(helper.make_node("Sum", [f"t{i}" for i in range(24)], ["y"]))
     actual, expected, told = _run(nodes, (1, 8, 32, 32), {"w": np.eye(8, dtype=np.float32)[:, :, None, None]})
     np.testing.assert_allclose(actual, expected, rtol=0.05, atol=0.05)  # as bf16 adds up 24 times
@@ -134,3 +135,23 @@ def test_a_dense_layer_on_one_token_sums_over_all_partitions() -> None:
     np.testing.assert_allclose(actual, expected, atol=0.06)  # sums of 256 products of bf16 operands
     busy = next(queue.busy_us for queue in told.engines if queue.queue == "pe")
     assert busy < 3  # by rows of a single partition each: 512 matmuls, 33 us
+
+
+@pytest.mark.parametrize(("channels", "heads"), [(96, 3), (130, 2), (48, 4)])
+@pytest.mark.parametrize("after", ["Add", "Mul"])
+def test_heads_that_come_back_beside_an_image_of_all_channels(channels: int, heads: int, after: str) -> None:
+    """Arithmetic on rows that two axes count, heads and channels of each, together with what has them as one."""
+    size, weights = channels // heads, {"whole": np.int64([1, channels, 6, 5])}
+    weights |= {"parts": np.int64([1, heads, size, 30]), "k": np.float32(1 / 30)}
+    weights["scale"] = np.random.default_rng(8).standard_normal((channels, 1, 1)).astype(np.float32)
+    nodes = [
+        helper.make_node("Reshape", ["x", "parts"], ["h"]),
+        helper.make_node("Transpose", ["h"], ["t"], perm=[0, 1, 3, 2]),
+        helper.make_node("MatMul", ["h", "t"], ["s"]), helper.make_node("Mul", ["s", "k"], ["m"]),
+        helper.make_node("Softmax", ["m"], ["p"], axis=-1), helper.make_node("MatMul", ["p", "h"], ["o"]),
+        helper.make_node("Reshape", ["o", "whole"], ["b"]), helper.make_node("Mul", ["b", "scale"], ["c"]),
+        helper.make_node(after, ["c", "x"], ["y"]),
+    ]  # fmt: skip
+    actual, expected, told = _run(nodes, (1, channels, 6, 5), weights)
+    np.testing.assert_allclose(actual, expected, atol=2e-2 * np.abs(expected).max())  # products and results of bf16
+    assert {row.where for row in told.placement} == {"neuroncore"}

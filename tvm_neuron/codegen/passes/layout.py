@@ -18,6 +18,7 @@ from tvm_neuron.codegen.passes.product_layout import (
     summed_axis,
     summed_together,
 )
+from tvm_neuron.codegen.passes.rows_in_order import rows_in_order
 from tvm_neuron.schedule.expr import Apply, Axis, Index, Load, Num, axes_of, loads
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
@@ -92,6 +93,10 @@ class _Layout:
             siblings = [changed, *(other for other in self.graph.writers(block.output) if other is not block)]
             leader = next((other for other in siblings if _varying(other)), changed)  # a fill follows what it pads
             self.partition_of[changed.output] = _writable_dim(self._choose(leader), leader, siblings)
+        if found := rows_in_order(changed, self.partition_of[changed.output]):
+            moves, changed = found
+            self.partition_of |= {move.output: dim for move, dim in moves.items()}
+            self.blocks += moves
         self.blocks.append(self._match_operands(changed))
         if block is self.graph.writers(block.output)[-1] and not gathered(block):
             self.copies.store_in_rows(block)
