@@ -50,8 +50,12 @@ class Convolution:
         return replace(self, weights=self.weights * by.reshape(-1, *[1] * (self.weights.ndim - 1)))
 
     def point(self, by: NDArray[np.float64]) -> "Convolution | None":
-        """One of the same tensor that multiplies each of its channels by a number; None where results aren't its."""
-        if sizes(self.data) != sizes(self.call):
+        """One of the same tensor that multiplies each of its channels by a number; None where results aren't its.
+
+        Nor where it is a plain residual of a dense one: that is added on the way out of PSUM, without rounding.
+        """
+        is_residual = int(self.call.attrs.groups) == 1 and bool((by == 1).all())
+        if is_residual or sizes(self.data) != sizes(self.call):
             return None
         outputs, inputs, *kernel = self.weights.shape
         weights = np.zeros((outputs, inputs))

@@ -1,8 +1,8 @@
 """join_convolutions: convolutions of one tensor whose results are added become one, by the sum of their weights.
 
 Networks that are trained with several branches in each layer (RepVGG, MobileOne, FastViT) often come as they were
-trained. A branch with a smaller kernel has its weights amid zeros; the tensor itself, or a batch norm of it, is one
-with a single weight for each channel.
+trained. A branch with a smaller kernel has its weights amid zeros; a batch norm of the tensor, or of depthwise ones the
+tensor itself, has a single weight for each channel.
 """
 
 import math
