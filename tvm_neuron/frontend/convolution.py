@@ -3,11 +3,14 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 import numpy as np
 import tvm
 from numpy.typing import NDArray
 from tvm import relax
+
+from tvm_neuron.frontend.decompose.shapes import static_shape
 
 _LAYOUTS = {f"relax.nn.conv{len(dims)}d": (f"NC{dims}", f"OI{dims}") for dims in ("W", "HW", "DHW")}
 
@@ -28,13 +31,13 @@ class Convolution:
     @staticmethod
     def of(value: relax.Expr | None) -> "Convolution | None":
         """None for what is no convolution of float32 with constant weights, static shapes and the usual layouts."""
-        if not isinstance(value, relax.Call) or getattr(value.op, "name", "") not in _LAYOUTS:
+        if not is_convolution(value):
             return None
         (data, weights), attrs = value.args, value.attrs
         layouts = str(attrs.data_layout), str(attrs.kernel_layout), str(attrs.out_layout)
         if layouts != (*_LAYOUTS[value.op.name], layouts[0]) or not isinstance(weights, tvm.ir.GenericConst):
             return None
-        if sizes(data) is None or any(str(each.ty.dtype) != "float32" for each in (data, weights, value)):
+        if static_shape(data) is None or any(str(each.ty.dtype) != "float32" for each in (data, weights, value)):
             return None
         array = weights.value.numpy().astype(np.float64)
         pads, rank = [int(pad) for pad in attrs.padding], array.ndim - 2
@@ -55,7 +58,7 @@ class Convolution:
         Nor where it is a plain residual of a dense one: that is added on the way out of PSUM, without rounding.
         """
         is_residual = int(self.call.attrs.groups) == 1 and bool((by == 1).all())
-        if is_residual or sizes(self.data) != sizes(self.call):
+        if is_residual or static_shape(self.data) != static_shape(self.call):
             return None
         outputs, inputs, *kernel = self.weights.shape
         weights = np.zeros((outputs, inputs))
@@ -66,7 +69,7 @@ class Convolution:
     def plus(self, other: "Convolution") -> "Convolution | None":
         """One that makes the sum of both; None where none does, or only with more multiplications."""
         mine, theirs = self.call, other.call
-        is_same = self.data.same_as(other.data) and sizes(mine) == sizes(theirs)
+        is_same = self.data.same_as(other.data) and static_shape(mine) == static_shape(theirs)
         is_same &= list(mine.attrs.strides) == list(theirs.attrs.strides) and mine.attrs.groups == theirs.attrs.groups
         if not is_same or self.weights.shape[:2] != other.weights.shape[:2]:
             return None
@@ -101,7 +104,7 @@ class Convolution:
     def _with(
         self, weights: NDArray[np.float64], before: tuple[int, ...], dilation: tuple[int, ...]
     ) -> "Convolution | None":
-        extents, results = (sizes(self.data) or ())[2:], (sizes(self.call) or ())[2:]
+        extents, results = (static_shape(self.data) or ())[2:], (static_shape(self.call) or ())[2:]
         after = []
         for at, stride in enumerate(int(step) for step in self.call.attrs.strides):
             reach = (results[at] - 1) * stride + dilation[at] * (weights.shape[2 + at] - 1) + 1
@@ -112,9 +115,6 @@ class Convolution:
         return Convolution(self.call, weights, before, tuple(after), dilation)
 
 
-def sizes(value: relax.Expr) -> list[int] | None:
-    """The static shape of an expression, None where it has none."""
-    shape = getattr(value.ty, "shape", None)
-    if not isinstance(shape, relax.ShapeExpr) or not all(isinstance(size, tvm.tirx.IntImm) for size in shape):
-        return None
-    return [int(size) for size in shape]
+def is_convolution(value: relax.Expr | None) -> TypeGuard[relax.Call]:
+    """Whether it calls one, of any dtype and layout."""
+    return isinstance(value, relax.Call) and getattr(value.op, "name", "") in _LAYOUTS

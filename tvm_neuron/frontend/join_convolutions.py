@@ -17,8 +17,9 @@ import tvm
 from numpy.typing import NDArray
 from tvm import relax
 
-from tvm_neuron.frontend.convolution import Convolution, sizes
+from tvm_neuron.frontend.convolution import Convolution, is_convolution
 from tvm_neuron.frontend.decompose.emitter import Emitter
+from tvm_neuron.frontend.decompose.shapes import static_shape
 from tvm_neuron.frontend.origin import bindings_of, origin_of, with_blocks
 
 _FOLDED: Mapping[str, Callable[..., Any]] = {
@@ -65,6 +66,8 @@ class _Sums:
         if not isinstance(call, relax.Call) or binding.var in self.inner:
             return None
         terms = list(self._terms(call, _ONE))
+        if len({self._read_by(term.value) for term in terms}) == len(terms):
+            return None  # as most: a convolution and its bias
         convolutions = [self._convolution(term, call) for term in terms]
         found: list[Convolution] = []
         for each in filter(None, convolutions):
@@ -96,10 +99,15 @@ class _Sums:
             parts.insert(1, relax.const(reduce(np.add, biases).astype(np.float32)))
         return parts
 
+    def _read_by(self, term: relax.Expr) -> relax.Expr:
+        """Of a convolution what it reads, else the term itself."""
+        value = self.made.get(term)
+        return value.args[0] if is_convolution(value) else term
+
     def _convolution(self, term: _Term, call: relax.Call) -> Convolution | None:
         """What makes a term, if nothing else reads it."""
         found = Convolution.of(self.made.get(term.value)) if self.uses[term.value] == 1 else None
-        return None if found is None or sizes(found.call) != sizes(call) else found.scaled(term.scale)
+        return None if found is None or static_shape(found.call) != static_shape(call) else found.scaled(term.scale)
 
     def _terms(self, call: relax.Call, scale: NDArray[np.float64]) -> Iterator[_Term]:
         for term in self._parts(call):
@@ -111,21 +119,21 @@ class _Sums:
     def _goes_on(self, part: relax.Expr, call: relax.Call) -> bool:
         """Whether an operand of a sum is a sum that only it reads."""
         value = self.made.get(part)
-        if not isinstance(value, relax.Call) or self.uses[part] != 1 or sizes(value) != sizes(call):
+        if not isinstance(value, relax.Call) or self.uses[part] != 1 or static_shape(value) != static_shape(call):
             return False
         return bool(self._parts(value))
 
     def _parts(self, call: relax.Call) -> list[_Term]:
         """The operands of a sum, a difference, or a product with a number for each channel; else none."""
-        name, shape = getattr(call.op, "name", ""), sizes(call)
+        name, shape = getattr(call.op, "name", ""), static_shape(call)
         if shape is None or len(shape) < 3 or str(call.ty.dtype) != "float32":
             return []
         if name in ("relax.add", "relax.subtract"):
             left, right = call.args
             return [_Term(left, _ONE), _Term(right, _ONE if name == "relax.add" else -_ONE)]
         for value, by in (call.args, call.args[::-1]) if name == "relax.multiply" else ():
-            scale = self._constant(by) if _is_of_channels(sizes(by), shape) else None
-            if scale is not None and sizes(value) == shape:
+            scale = self._constant(by) if _is_of_channels(static_shape(by), shape) else None
+            if scale is not None and static_shape(value) == shape:
                 return [_Term(value, scale.reshape(-1))]
         return []
 
@@ -135,19 +143,19 @@ class _Sums:
         if isinstance(value, tvm.ir.GenericConst):
             return value.value.numpy().astype(np.float64) if str(value.ty.dtype) == "float32" else None
         name = getattr(getattr(value, "op", None), "name", "")
-        if name == "relax.reshape" and (shape := sizes(value)) is not None:
+        if name == "relax.reshape" and (shape := static_shape(value)) is not None:
             whole = self._constant(value.args[0])
             return None if whole is None else whole.reshape(shape)
         parts = [self._constant(part) for part in value.args] if name in _FOLDED else [None]
         return None if any(part is None for part in parts) else _FOLDED[name](*parts)
 
 
-def _is_of_channels(shape: list[int] | None, result: list[int]) -> bool:
+def _is_of_channels(shape: tuple[int, ...] | None, result: tuple[int, ...]) -> bool:
     """Whether an array has one number for each channel of a result [N, C, *dims], or one for all."""
     if shape is None:
         return False
-    whole = [1] * (len(result) - len(shape)) + shape
-    return math.prod(shape) == 1 or whole == [1, result[1]] + [1] * (len(result) - 2)
+    whole = (*[1] * (len(result) - len(shape)), *shape)
+    return math.prod(shape) == 1 or whole == (1, result[1], *[1] * (len(result) - 2))
 
 
 def _add(found: list[Convolution], convolution: Convolution) -> None:

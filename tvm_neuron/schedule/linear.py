@@ -35,6 +35,10 @@ class Linear:
         high = self.const + sum(max(0, step * (axis.extent - 1)) for axis, step in self.terms.items())
         return low, high
 
+    def index(self) -> Expr:
+        """It as plain as can be, as rules look for it and expressions are compared."""
+        return Index(*self.terms) if not self.const and [*self.terms.values()] == [1] else self.expr()
+
     def expr(self) -> Expr:
         """It as an expression."""
         total: Expr = Num(self.const)

@@ -68,7 +68,7 @@ def _join(first: Kernel, second: Kernel, tensor: Tensor) -> Kernel | None:
     axes = [_axis_map(first, second, load) for load in found]
     if not axes or axes[0] is None or any(other != axes[0] for other in axes):
         return None
-    renamed = replace_axes(second.expr, {axis: _index(to) for axis, to in axes[0].items()})
+    renamed = replace_axes(second.expr, {axis: to.index() for axis, to in axes[0].items()})
     if len(computed(first.expr) | computed(renamed)) > MOST_VALUES:
         return None  # told before they are one expression, which repeats the first one's terms for every load
 
@@ -119,11 +119,6 @@ def _axis_map(first: Kernel, second: Kernel, load: Load) -> dict[Axis, Linear] |
     mine = {axis for axis in (second.channel, *second.free) if axis.extent > 1}
     theirs = {axis for axis in (first.channel, *first.free) if axis.extent > 1}
     return by if set(by) == mine and {axis for to in by.values() for axis in to.terms} == theirs else None
-
-
-def _index(part: Linear) -> Expr:
-    """As plain as can be, for expressions are compared."""
-    return Index(next(iter(part.terms))) if len(part.terms) == 1 else part.expr()
 
 
 def _renamed(part: Linear, by: Mapping[Axis, Linear]) -> Linear:

@@ -177,8 +177,7 @@ def _counted(index: Expr, part: Linear, both: Mapping[Pair, Axis]) -> Expr:
     for (outer, inner), axis in found:
         del terms[outer]
         terms[axis] = terms.pop(inner)
-    is_plain = not part.const and [*terms.values()] == [1]
-    return Index(*terms) if is_plain else Linear(part.const, terms).expr()
+    return Linear(part.const, terms).index()
 
 
 def _shaped(tensor: Tensor, d: int) -> Tensor:

@@ -63,7 +63,7 @@ def _in_order(load: Load, rows: Linear, row: Axis) -> Load | None:
         if not step or mine != {axis: step * count for axis, count in rows.terms.items()}:
             return None
         rest = {axis: by for axis, by in part.terms.items() if axis not in rows.terms}
-        indices.append(_expr(Linear(part.const, {**rest, row: step})))
+        indices.append(Linear(part.const, {**rest, row: step}).index())
     return Load(load.tensor, tuple(indices))
 
 
@@ -85,9 +85,4 @@ def _dims(load: Load, out_maps: tuple[Linear, ...]) -> list[int]:
 
 
 def _at(out_maps: tuple[Linear, ...], d: int, dim: int, row: Axis) -> Expr:
-    return Index(row) if d == dim else _expr(out_maps[d])
-
-
-def _expr(part: Linear) -> Expr:
-    """As plain as can be, as rules expect it."""
-    return Index(*part.terms) if not part.const and [*part.terms.values()] == [1] else part.expr()
+    return Index(row) if d == dim else out_maps[d].index()
