@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.storage import OnChip
 from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, Emitter
+from tvm_neuron.codegen.emit.load_weights import GOOD_ROW_BYTES
 from tvm_neuron.isa import Activation, Affine, DmaCopy, DramTile, Matmul, Memset, Tile
 from tvm_neuron.schedule.expr import Index, Load, loads
 from tvm_neuron.schedule.graph import linear_indices
@@ -23,6 +24,8 @@ from tvm_neuron.schedule.tiling import PARTITIONS, contiguous
 PARTS = 3  # of a float32, as bfloat16
 ITEM, PART_ITEM = 4, 2  # bytes of each
 SMALL_ZONE_BYTES = 1 << 12
+_Chunk = tuple[int, NDArray[np.float32]]
+"""The byte of each partition from which on values [partitions, N] lie."""
 
 
 def is_vector(load: Load, kernel: Kernel) -> bool:
@@ -81,7 +84,8 @@ def load_positions(emitter: Emitter, kernel: Kernel) -> None:
 def _bring(emitter: Emitter, kernel: Kernel, place: int) -> dict[Tensor, OnChip]:
     """Side by side, from byte `place` on: the ring may start again between two takes."""
     found: dict[Tensor, OnChip] = {}
-    for load in positional(kernel):
+    by_channel: list[_Chunk] = []
+    for load in sorted(positional(kernel), key=lambda load: not follows_channel(load, kernel)):
         value = load.tensor.value
         assert value is not None
         follows = follows_channel(load, kernel)
@@ -92,10 +96,12 @@ def _bring(emitter: Emitter, kernel: Kernel, place: int) -> dict[Tensor, OnChip]
             "float32", 0, at, (0,) * (1 + len(free)), (0, *strides), prod(free) if follows else 0
         )
         if follows:
-            _load_chunks(emitter, kernel, value, at)
+            by_channel += _chunks(value.reshape(kernel.channel.extent, -1), at)
         else:
             _load_spread(emitter, kernel, value.ravel(), at, place)
             place += aligned(value.size * PART_ITEM)
+    for first, rows in _in_rows(by_channel):
+        _load_rows(emitter, kernel, first, rows)
     return found
 
 
@@ -106,15 +112,42 @@ def _bytes(load: Load, kernel: Kernel) -> int:
     return aligned(chunks * elems * ITEM)
 
 
-def _load_chunks(emitter: Emitter, kernel: Kernel, value: NDArray[np.float32], at: int) -> None:
-    builder, elems = emitter.builder, prod(value.shape[1:])
-    index = builder.add_weight(f"{kernel.origins[0].name}.positions", value, "float32")
-    for start in range(0, kernel.channel.extent, PARTITIONS):
-        rows = min(PARTITIONS, kernel.channel.extent - start)
-        offset = Affine(at + start // PARTITIONS * elems * ITEM)
-        target = Tile("sbuf", "float32", Affine(), rows, offset, ((1, elems),))
-        source = DramTile(index, "float32", Affine(start * elems), ((elems, rows), (1, elems)))
-        builder.emit(DmaCopy(target=target, source=source, ring=LOAD_QUEUE))
+def _chunks(value: NDArray[np.float32], at: int) -> Iterator[_Chunk]:
+    """Of a table [channels, N], what lies on the partitions side by side, from byte `at` on."""
+    for start in range(0, len(value), PARTITIONS):
+        yield at + start // PARTITIONS * value.shape[1] * ITEM, value[start : start + PARTITIONS]
+
+
+def _in_rows(chunks: Sequence[_Chunk]) -> Iterator[_Chunk]:
+    """Those behind each other as one, up to a row that is long enough: descriptors take their time for a short one."""
+    its: list[_Chunk] = []
+    for at, values in chunks:
+        if its and at + values.shape[1] * ITEM - its[0][0] > GOOD_ROW_BYTES:
+            yield _beside(its)
+            its = []
+        its.append((at, values))
+    if its:
+        yield _beside(its)
+
+
+def _beside(chunks: Sequence[_Chunk]) -> _Chunk:
+    """All of them, zero where none has anything."""
+    first, (last, values) = chunks[0][0], chunks[-1]
+    columns = (last - first) // ITEM + values.shape[1]
+    whole = np.zeros((max(len(values) for _, values in chunks), columns), np.float32)
+    for at, values in chunks:
+        start = (at - first) // ITEM
+        whole[: len(values), start : start + values.shape[1]] = values
+    return first, whole
+
+
+def _load_rows(emitter: Emitter, kernel: Kernel, at: int, rows: NDArray[np.float32]) -> None:
+    """Brings a row to each partition."""
+    builder, (count, elems) = emitter.builder, rows.shape
+    index = builder.add_weight(f"{kernel.origins[0].name}.positions", rows, "float32")
+    target = Tile("sbuf", "float32", Affine(), count, Affine(at), ((1, elems),))
+    source = DramTile(index, "float32", Affine(), ((elems, count), (1, elems)))
+    builder.emit(DmaCopy(target=target, source=source, ring=LOAD_QUEUE))
 
 
 def _load_spread(emitter: Emitter, kernel: Kernel, value: NDArray[np.float32], at: int, place: int) -> None:
