@@ -37,7 +37,10 @@ def network(case: Case) -> onnx.ModelProto:
     weights["w"] = random.standard_normal((CHANNELS, CHANNELS)).astype(np.float32)
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["m"]),
-        helper.make_node("LayerNormalization", ["m", "scale", "shift"], ["n"], axis=-1),
+        helper.make_node("Tanh", ["m"], ["h"]),
+        helper.make_node("MatMul", ["h", "w"], ["g"]),
+        helper.make_node("Add", ["h", "g"], ["k"]),
+        helper.make_node("LayerNormalization", ["k", "scale", "shift"], ["n"], axis=-1),
     ]
     outputs = []
     for n in range(case.layers):

@@ -25,13 +25,14 @@ from tvm_neuron.sim import time_program
 from tvm_neuron.sim.timing import clocked
 
 ROWS, ELEMS = 64, 256
+LONG = 384  # rows, for which a table's parts are too long for one transfer
 
 
 def network() -> onnx.ModelProto:
     """Products of rows, which are multiplied by a table before each."""
     rng = np.random.default_rng(5)
     weights = {f"w{n}": (rng.standard_normal((ELEMS, ELEMS)) / 16).astype(np.float32) for n in range(5)}
-    weights |= {f"t{n}": rng.standard_normal((ROWS, ELEMS)).astype(np.float32) for n in range(1, 5)}
+    weights |= {f"t{n}": rng.standard_normal((LONG, ELEMS)).astype(np.float32) for n in range(1, 5)}
     nodes = [helper.make_node("Tanh", ["x"], ["h0"]), helper.make_node("MatMul", ["h0", "w0"], ["b0"])]
     for n in range(1, 5):
         nodes += [
@@ -39,7 +40,7 @@ def network() -> onnx.ModelProto:
             helper.make_node("Tanh", [f"m{n}"], [f"h{n}"]),
             helper.make_node("MatMul", [f"h{n}", f"w{n}"], [f"b{n}" if n < 4 else "y"]),
         ]
-    return make_model(nodes, {"x": (ROWS, ELEMS)}, ["y"], weights)
+    return make_model(nodes, {"x": (LONG, ELEMS)}, ["y"], weights)
 
 
 def arrivals(compiled: Neff) -> tuple[int, int]:

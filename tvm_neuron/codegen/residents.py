@@ -11,6 +11,7 @@ from math import inf, prod
 from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.memory_plan import MemoryPlan, plan_within, plan_without_spills, tight_plans
 from tvm_neuron.codegen.emit.contraction import kept_bytes
+from tvm_neuron.codegen.kernels.weights_as_moving import moving_bytes
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.zones import Zones, divide
 from tvm_neuron.errors import CompileError, OptionError
@@ -131,7 +132,7 @@ def _tile_bytes(kernel: Kernel, device: Device) -> int:
     """At most what the weights of a tile of output channels take of a partition, and those of the next beside them."""
     root = kernel.root
     if not isinstance(root, Contraction):
-        return 0
+        return moving_bytes(kernel, device)
     _, *steps, columns = root.weights.shape
     runs = root.most_depth(device.pe_columns) // device.partitions + 2
     return 2 * runs * prod(steps) * min(columns, device.pe_columns) * size_bytes(root.dtype)

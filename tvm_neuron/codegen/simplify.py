@@ -15,6 +15,7 @@ from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operan
 from tvm_neuron.codegen.kernels.pack import pack_depth
 from tvm_neuron.codegen.kernels.pack_columns import pack_columns
 from tvm_neuron.codegen.kernels.row_statistics import row_statistics
+from tvm_neuron.codegen.kernels.scaled_ones import scale_ones
 from tvm_neuron.codegen.kernels.shared_weights import share_weights
 from tvm_neuron.codegen.kernels.simplified import simplified
 from tvm_neuron.codegen.kernels.split_depth import split_depth
@@ -191,7 +192,8 @@ def _all_ways(work: _Work) -> list[_Work]:
     usual = ways[0]
     for other in others:
         best = _cheapest(_ways(other))
-        ways += [best] if best.price_ps < _CLEARLY * usual.price_ps else []
+        most = _ABOUT if len(usual.kernels) <= _FEW else _CLEARLY
+        ways += [best] if best.price_ps < most * usual.price_ps else []
     if plain:
         ways += _ways(plain)
     if has_parts(work.graph):  # their sums let rows be folded, and no price of layouts has that
@@ -410,6 +412,8 @@ def _canonical(graph: Graph) -> None:
 _CLEARLY = 0.99
 """Of the price: what tiles, overlap and memory make of kernels is not in it, so that less is no reason for a layout."""
 
+_FEW, _ABOUT = 100, 1.1
+"""Kernels, and times the usual price: so few wait for each other more than they work, which no price tells."""
 _HOPELESS = 1.5
 """Times the least price: of 69 networks with several ways, none that cost more than 1.43 times as much was the best."""
 
@@ -549,6 +553,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("fuse", "results leave PSUM once", _kernels(fuse), True),
     Step("row_statistics", "while sums are alone", _kernels(row_statistics, "partition_of", "precisions", "device")),
     Step("simplified", "arithmetic, of all that was joined", _simplified, True),
+    Step("scale_ones", "what is done on the way out of PSUM is plain", _kernels(scale_ones, "partition_of")),
     Step("move_tables", "what does not fit beside a kernel", _kernels(move_tables, "partition_of"), True),
     Step("choose_operands", "in the precision asked for", _kernels(choose_operands, "precisions", "device"), True),
     Step("fold_rows", "before weights are packed otherwise", _kernels(fold_rows, "partition_of", "device")),

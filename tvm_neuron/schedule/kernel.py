@@ -78,10 +78,11 @@ class Contraction:
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """root[channel, *free] = sum over depth and steps of stationary[...] * moving[...], both known only at run time.
+    """root[channel, *free] = sum over depth and steps of stationary[...] * moving[...], known only at run time.
 
     `depth` lies on the partitions of both, on the same ones at the same time. Free axes of the stationary operand are
-    axes of batches: each of their values takes a matmul of its own.
+    axes of batches: each of their values takes a matmul of its own. The moving operand may be weights, see
+    `weights_as_moving`.
     """
 
     stationary: Operand  # its axis `channel` becomes the partitions of the result
@@ -90,6 +91,7 @@ class Product:
     steps: tuple[Axis, ...]
     dtype: str = "bfloat16"  # in which the PE array reads both operands
     is_sum: bool = False  # the stationary operand is the same for all of the depth: in float32, as other engines sum
+    bias: NDArray[np.float32] | None = None  # [columns of weights that move], which the array adds to each row
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +235,8 @@ class Kernel:
         if isinstance(self.root, Contraction):
             return (self.root.data,)
         if isinstance(self.root, Product):
-            return tuple(dict.fromkeys((self.root.stationary.tensor, self.root.moving.tensor)))
+            operands = (self.root.stationary.tensor, self.root.moving.tensor)
+            return tuple(dict.fromkeys(tensor for tensor in operands if tensor.value is None))
         return ()
 
     def sources(self) -> Iterator[Tensor]:

@@ -63,6 +63,8 @@ class Emitter:
     joined_ps: int = 0  # for which those that do keep their engines
     positions: dict[Tensor, OnChip] = field(default_factory=dict)  # constants of the current kernel, see `positions`
     in_psum: Mapping[Tensor, OnChip] = field(default_factory=dict)  # see `stay_in_psum`
+    moving: dict[Tensor, OnChip] = field(default_factory=dict)  # weights that move along rows
+    bias: tuple[OnChip, Tile] | None = None  # the parts of the current kernel's bias, and ones
 
     @contextmanager
     def joining(self) -> Iterator[None]:
@@ -120,6 +122,8 @@ class Emitter:
             return self._staged[tensor]
         if tensor in self.in_psum:
             return self.in_psum[tensor]
+        if tensor in self.moving:
+            return self.moving[tensor]
         if tensor.value is not None and tensor not in self.dram:
             dtype = device_dtype(tensor.dtype)
             if tensor.dtype != dtype and not _fits(tensor.value):

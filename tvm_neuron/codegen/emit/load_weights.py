@@ -4,17 +4,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tvm_neuron.allocation.layouts import aligned
+from tvm_neuron.allocation.storage import OnChip
 from tvm_neuron.codegen.emit.builder import Ring
 from tvm_neuron.codegen.emit.corners import is_made
 from tvm_neuron.codegen.emit.emitter import WEIGHTS_QUEUE, Emitter
 from tvm_neuron.codegen.emit.factored import MANY_BLOCKS, factored
 from tvm_neuron.codegen.emit.weight_tiles import WeightTile, row_bytes
 from tvm_neuron.codegen.emit.weights_memory import WeightsMemory
-from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile, affine
+from tvm_neuron.codegen.kernels.channels_of_ones import in_parts
+from tvm_neuron.codegen.kernels.weights_as_moving import moving_bytes
+from tvm_neuron.isa import Affine, DmaCopy, DramTile, Memset, Tile, affine
 from tvm_neuron.isa.dtypes import size_bytes
-from tvm_neuron.schedule.kernel import Contraction, Kernel
-from tvm_neuron.schedule.tiling import segments
+from tvm_neuron.schedule.kernel import Contraction, Kernel, Product
+from tvm_neuron.schedule.tiling import PARTITIONS, runs, segments
 
 GOOD_ROW_BYTES = 4096  # of one partition: AWS says a DMA does well from 2 KiB and is saturated at 4
 _REST_BYTES = 256  # what is no longer keeps the engines of DMA longer by itself than behind a row of any length
@@ -115,3 +120,45 @@ def _load(emitter: Emitter, tile: WeightTile, at: int, kernel: Kernel, dtype: st
                 )
             )
     return index
+
+
+def bring_moving(emitter: Emitter, kernel: Kernel, root: Product) -> None:
+    """Brings weights that move along rows, as the PE array reads them: [K, N], 128 of the K behind each other."""
+    tensor, builder, item = root.moving.tensor, emitter.builder, size_bytes(root.dtype)
+    value = tensor.value
+    assert value is not None
+    depth, columns = value.shape
+    at = builder.weights.take(moving_bytes(kernel, emitter.device))
+    emitter.begin_weights()
+    for start, rows, count in runs(depth, [0]):
+        packed = value[start : start + rows * count].reshape(count, rows, columns).transpose(1, 0, 2)
+        index = builder.add_weight(f"{kernel.origins[0].name}.weights", packed, root.dtype)
+        place = at + start // PARTITIONS * columns * item
+        builder.emit(
+            DmaCopy(
+                target=Tile("sbuf", root.dtype, Affine(), rows, Affine(place), ((1, count * columns),)),
+                source=DramTile(index, root.dtype, Affine(), ((count * columns, rows), (1, count * columns))),
+                ring=WEIGHTS_QUEUE,
+            )
+        )
+    emitter.moving[tensor] = OnChip(root.dtype, 0, at, (0, 0), (0, 1), columns)
+    if root.bias is not None:
+        _bring_bias(emitter, kernel, root.bias, root.dtype, aligned(at + -(-depth // PARTITIONS) * columns * item))
+
+
+def _bring_bias(emitter: Emitter, kernel: Kernel, bias: NDArray[np.float32], dtype: str, at: int) -> None:
+    """Its parts, and ones for as many rows as may be stationary at a time."""
+    parts, builder, item = in_parts(bias, dtype), emitter.builder, size_bytes(dtype)
+    assert parts is not None
+    count, columns = parts.shape
+    index = builder.add_weight(f"{kernel.origins[0].name}.bias", parts, dtype)
+    builder.emit(
+        DmaCopy(
+            target=Tile("sbuf", dtype, Affine(), count, Affine(at), ((1, columns),)),
+            source=DramTile(index, dtype, Affine(), ((columns, count), (1, columns))),
+            ring=WEIGHTS_QUEUE,
+        )
+    )
+    ones = Tile("sbuf", dtype, Affine(), count, Affine(aligned(at + columns * item)), ((1, PARTITIONS),))
+    builder.emit(Memset(result=ones, value=1.0))
+    emitter.bias = OnChip(dtype, 0, at, (0, 0), (0, 1), columns), ones

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.storage import OnChip
 from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, Emitter
-from tvm_neuron.codegen.emit.load_weights import GOOD_ROW_BYTES
+from tvm_neuron.hw import Device
 from tvm_neuron.isa import Activation, Affine, DmaCopy, DramTile, Matmul, Memset, Tile
 from tvm_neuron.schedule.expr import Index, Load, loads
 from tvm_neuron.schedule.graph import linear_indices
@@ -100,7 +100,7 @@ def _bring(emitter: Emitter, kernel: Kernel, place: int) -> dict[Tensor, OnChip]
         else:
             _load_spread(emitter, kernel, value.ravel(), at, place)
             place += aligned(value.size * PART_ITEM)
-    for first, rows in _in_rows(by_channel):
+    for first, rows in _in_rows(by_channel, emitter.device):
         _load_rows(emitter, kernel, first, rows)
     return found
 
@@ -118,11 +118,12 @@ def _chunks(value: NDArray[np.float32], at: int) -> Iterator[_Chunk]:
         yield at + start // PARTITIONS * value.shape[1] * ITEM, value[start : start + PARTITIONS]
 
 
-def _in_rows(chunks: Sequence[_Chunk]) -> Iterator[_Chunk]:
-    """Those behind each other as one, up to a row that is long enough: descriptors take their time for a short one."""
+def _in_rows(chunks: Sequence[_Chunk], device: Device) -> Iterator[_Chunk]:
+    """Those behind each other as one, as long as a descriptor takes no longer for the row than for a short one."""
+    most = device.dma_descriptor_ns * device.dram_bytes_per_second // (device.dma_engines * 10**9)
     its: list[_Chunk] = []
     for at, values in chunks:
-        if its and at + values.shape[1] * ITEM - its[0][0] > GOOD_ROW_BYTES:
+        if its and at + values.shape[1] * ITEM - its[0][0] > most:
             yield _beside(its)
             its = []
         its.append((at, values))

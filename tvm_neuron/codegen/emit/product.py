@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from math import prod
 
 from tvm_neuron.allocation.regions import grains
@@ -11,11 +12,14 @@ from tvm_neuron.codegen.emit.chunks import has_chunks, in_chunks
 from tvm_neuron.codegen.emit.emitter import Emitter, partition_firsts
 from tvm_neuron.codegen.emit.heads import Heads, heads_together
 from tvm_neuron.codegen.emit.joined import joined, keeps_engines_less
+from tvm_neuron.codegen.emit.load_weights import bring_moving
 from tvm_neuron.codegen.emit.squeeze import Squeeze
+from tvm_neuron.codegen.kernels.channels_of_ones import ONES
 from tvm_neuron.isa import Affine, Matmul, Tile, Transpose
 from tvm_neuron.isa.tile import MAX_FREE_DIMS
 from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.kernel import ROOT, Kernel, Operand, Product, Transposition
+from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.partitions import starts
 from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, runs, tile_sizes
 from tvm_neuron.sim.clock import clock_hz, duration_ps
@@ -32,6 +36,8 @@ def emit_product(emitter: Emitter, kernel: Kernel) -> None:
     columns = [axis for axis in kernel.free if axis not in alone][1 - MAX_FREE_DIMS :]
     part = root.moving.maps[emitter.plan.partition_of[root.moving.tensor]]
     depth_runs = runs(root.depth.extent, starts(part, root.depth))
+    if root.moving.tensor.value is not None:
+        bring_moving(emitter, kernel, root)
     heads = heads_together(kernel, emitter.plan.partition_of) if _is_plain(emitter, kernel) else None
     for slot, region in enumerate(emitter.plan.strips[kernel]):
         with emitter.staging(kernel, region, slot):
@@ -39,6 +45,8 @@ def emit_product(emitter: Emitter, kernel: Kernel) -> None:
             for spans, psum in _tiles(emitter, kernel, heads, sizes, region):
                 for number, run in enumerate(depth_runs):
                     _emit_depth(emitter, kernel, root, spans, psum, run, is_first=number == 0)
+                if root.bias is not None:
+                    _emit_bias(emitter, kernel, root, spans, psum)
 
 
 def _is_plain(emitter: Emitter, kernel: Kernel) -> bool:
@@ -72,6 +80,18 @@ def _emit_depth(
         shape_of = Squeeze([moving, psum])
         first = tuple(depth for depth in depths if depth is not None) if is_first else None
         builder.emit(Matmul(stationary=stationary, moving=shape_of(moving), psum=shape_of(psum), first=first))
+
+
+def _emit_bias(emitter: Emitter, kernel: Kernel, root: Product, spans: dict[Axis, Span], psum: Tile) -> None:
+    """Adds a bias to each row: ones times its parts."""
+    assert emitter.bias is not None
+    (parts, ones), part = emitter.bias, Axis("part", ONES)
+    maps = Linear(0, {part: 1}), *root.moving.maps[1:]
+    moving = parts.tile(maps, part, kernel.free, {**spans, part: Span(0, ONES)})
+    shape_of = Squeeze([moving, psum])
+    stationary = replace(ones, dims=((1, spans[kernel.channel].size),))
+    matmul = Matmul(stationary=stationary, moving=shape_of(moving), psum=shape_of(psum), first=None)
+    emitter.builder.emit(matmul)
 
 
 def emit_transposition(emitter: Emitter, kernel: Kernel) -> None:

@@ -45,7 +45,7 @@ def stay_in_psum(
         lies = _lies(tensor, plan.partition_of[tensor], device)
         if lies is None:
             continue
-        banks = 1 if lies.joins_chunks else -(-tensor.shape[lies.partition_dim] // PARTITIONS)
+        banks = 1 if lies.joins_chunks else _chunks(tensor, lies.partition_dim)
         places = range(len(busy_until) - banks + 1)
         at = next((at for at in places if all(end < number for end in busy_until[at : at + banks])), None)
         if at is None:
@@ -60,7 +60,7 @@ def may_stay(kernel: Kernel, readers: Sequence[Kernel]) -> bool:
     root, out = kernel.root, kernel.out
     if not isinstance(root, Contraction | Product | Transposition) or kernel.expr is not ROOT or not readers:
         return False
-    if out.kind != "temp" or out.dtype != _DTYPE or out.is_spread or (isinstance(root, Contraction) and root.side):
+    if out.kind != "temp" or out.dtype != _DTYPE or (isinstance(root, Contraction) and root.side):
         return False
     return all(_reaches(reader, out) for reader in readers)
 
@@ -80,8 +80,15 @@ def _lies(tensor: Tensor, dim: int, device: Device) -> OnChip | None:
     Or where it has more partitions than the array has columns, which write one each, always the same.
     """
     elems = prod(extent for d, extent in enumerate(tensor.shape) if d != dim)
-    chunks, bank = -(-tensor.shape[dim] // PARTITIONS), device.psum_bank_bytes // size_bytes(_DTYPE)
+    chunks, bank = _chunks(tensor, dim), device.psum_bank_bytes // size_bytes(_DTYPE)
     if elems > bank or tensor.shape[dim] > device.pe_columns < PARTITIONS:
         return None
     lies = replace(on_chip(_DTYPE, dim, 0, (0,) * len(tensor.shape), tensor.shape), space="psum")
-    return lies if elems * chunks <= bank else replace(lies, chunk_elems=bank, joins_chunks=False)
+    if elems * chunks > bank:
+        return replace(lies, chunk_elems=bank, joins_chunks=False)
+    return replace(lies, chunk_elems=0) if tensor.is_spread else lies
+
+
+def _chunks(tensor: Tensor, dim: int) -> int:
+    """On how many chunks of partitions it lies, one after the other."""
+    return 1 if tensor.is_spread else -(-tensor.shape[dim] // PARTITIONS)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tvm_neuron.codegen.tiles.restrict import Rows, restrict
 from tvm_neuron.hw import Device
+from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, replace_axes
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel
@@ -22,6 +23,16 @@ from tvm_neuron.schedule.tiling import PARTITIONS
 from tvm_neuron.schedule.uses import writers_of
 
 ONES = 3  # bfloat16 has 8 significant bits, float32 24
+
+
+def in_parts(bias: NDArray[np.float32], dtype: str) -> NDArray[np.float32] | None:
+    """[ONES, M] numbers of the dtype that add up to the bias; None if none do."""
+    found, rest = [], bias
+    with np.errstate(over="ignore", invalid="ignore"):  # what float16 does not hold leaves infinity or NaN
+        for _ in range(ONES):
+            found.append(rest.astype(DTYPES[dtype]).astype(np.float32))
+            rest = rest - found[-1]
+    return np.stack(found) if np.all(rest == 0) else None
 
 
 def channel_vector(expr: Expr, channel: Axis) -> NDArray[np.float32] | None:

@@ -11,11 +11,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tvm_neuron.codegen.kernels.channels_of_ones import ONES, channel_vector, on_wide, possible_ones, widen
+from tvm_neuron.codegen.kernels.channels_of_ones import channel_vector, in_parts, on_wide, possible_ones, widen
 from tvm_neuron.codegen.overlap.work import work_of
 from tvm_neuron.codegen.tiles.restrict import Rows
 from tvm_neuron.hw import Device
-from tvm_neuron.isa.dtypes import DTYPES
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Num, rewrite_operations
 from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
@@ -59,7 +58,7 @@ def biased(kernel: Kernel, root: Contraction, dim: int) -> Kernel | None:
 
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # what is no number is not summed up below
         expr = rewrite_operations(kernel.expr, without)
-        rows = _rows(found[0], root.dtype) if found and None not in rest else None
+        rows = in_parts(found[0], root.dtype) if found and None not in rest else None
     if rows is None or _bare_roots(kernel.expr, kernel.channel):
         return None
     return replace(kernel, expr=expr, root=replace(root, weights=np.concatenate([root.weights, rows])))
@@ -89,16 +88,6 @@ def _bare_roots(expr: Expr, channel: Axis) -> bool:
     if not isinstance(expr, Apply):
         return expr is ROOT
     return _scale_and_bias(expr, channel) is None and any(_bare_roots(arg, channel) for arg in expr.args)
-
-
-def _rows(bias: NDArray[np.float32], dtype: str) -> NDArray[np.float32] | None:
-    """[ONES, M] numbers of the dtype that add up to the bias; None if none do."""
-    found, rest = [], bias
-    with np.errstate(over="ignore", invalid="ignore"):  # what float16 does not hold leaves infinity or NaN
-        for _ in range(ONES):
-            found.append(rest.astype(DTYPES[dtype]).astype(np.float32))
-            rest = rest - found[-1]
-    return np.stack(found) if np.all(rest == 0) else None
 
 
 def _passes_ps(kernel: Kernel, device: Device) -> int:

@@ -9,6 +9,7 @@ column makes the sum once more, so that all partitions have it.
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tvm_neuron.codegen.passes.norm_parts import share_norm_parts
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, axes_of, loads, rewrite
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
@@ -26,6 +27,7 @@ def can_spread(graph: Graph, device: Device) -> bool:
 def spread_sums(graph: Graph, device: Device) -> None:
     """Has the array make all such sums of which only arithmetic on the rows reads what becomes."""
     ones: dict[int, Tensor] = {}
+    spread: list[Tensor] = []
     for block in graph.blocks:
         row = _summed(graph, block, device)
         if row is None or _is_of_extremes(graph, block, row):
@@ -46,6 +48,8 @@ def spread_sums(graph: Graph, device: Device) -> None:
         for reader, axis in along.items():
             assert axis is not None
             graph.replace(reader, _reading(reader, by, axis))
+        spread += by.values()
+    share_norm_parts(graph, spread)
 
 
 def _summed(graph: Graph, block: Block, device: Device) -> Axis | None:
