@@ -12,6 +12,8 @@ from tests.onnx_models import make_model
 from tests.stages.networks import compile_model
 from tvm_neuron import BuildOptions, relay
 from tvm_neuron.codegen import function
+from tvm_neuron.codegen.kernels.weights_as_moving import WEIGHTS_AS_MOVING
+from tvm_neuron.codegen.steps import without
 from tvm_neuron.isa import Activation, Transpose
 from tvm_neuron.neff import Neff
 from tvm_neuron.sim import time_program
@@ -52,10 +54,9 @@ def attention(tokens: int, channels: int) -> onnx.ModelProto:
     return make_model(nodes, {"x": (1, tokens, channels)}, ["y"], weights)
 
 
-def usual(model: onnx.ModelProto, monkeypatch: pytest.MonkeyPatch) -> Neff:
+def usual(model: onnx.ModelProto) -> Neff:
     """The model's program without the step."""
-    with monkeypatch.context() as context:
-        context.setattr(function, "weights_as_moving", lambda kernels, *_: kernels)
+    with without(WEIGHTS_AS_MOVING.name):
         return compile_model(model, "neuron/inf2")
 
 
@@ -66,8 +67,8 @@ def count(neff: Neff, kind: type) -> int:
 @pytest.mark.parametrize(
     "model", [logits(64, 256, 1000), logits(130, 200, 600), logits(64, 256, 1000, True), attention(64, 128)]
 )
-def test_it_is_quicker_and_turns_nothing(model: onnx.ModelProto, monkeypatch: pytest.MonkeyPatch) -> None:
-    found, other = compile_model(model, "neuron/inf2"), usual(model, monkeypatch)
+def test_it_is_quicker_and_turns_nothing(model: onnx.ModelProto) -> None:
+    found, other = compile_model(model, "neuron/inf2"), usual(model)
     assert count(found, Transpose) < count(other, Transpose)
     assert count(found, Activation) < count(other, Activation)
     now, then = (time_program(each.program, each.device).total_ps for each in (found, other))
@@ -75,10 +76,10 @@ def test_it_is_quicker_and_turns_nothing(model: onnx.ModelProto, monkeypatch: py
 
 
 @pytest.mark.parametrize("rows", [1, 8])
-def test_few_rows_are_left_as_they_are(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_rows_are_left_as_they_are(rows: int) -> None:
     """Of so few the array would use a row or two, for as many columns."""
     model = logits(rows, 256, 1000)
-    assert compile_model(model, "neuron/inf2").program == usual(model, monkeypatch).program
+    assert compile_model(model, "neuron/inf2").program == usual(model).program
 
 
 @pytest.mark.parametrize("options", [BuildOptions(static_weights=True), BuildOptions(pipeline_cores=2)])

@@ -144,6 +144,8 @@ def _uses(stage: Stage) -> Mapping[int, list[int]]:
     for step, kernel in enumerate(stage.kernels):
         if isinstance(kernel.root, Contraction):
             found.setdefault(id(kernel.root.weights), []).append(step)
+        elif isinstance(kernel.root, Product) and kernel.root.moving.tensor.value is not None:
+            found.setdefault(id(kernel.root.moving.tensor.value), []).append(step)
     return found
 
 

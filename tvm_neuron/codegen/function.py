@@ -14,7 +14,7 @@ from tvm_neuron.codegen.kernels.cut_to_fit import cut_to_fit
 from tvm_neuron.codegen.kernels.saturate import saturate
 from tvm_neuron.codegen.kernels.scale_weights import scale_weights
 from tvm_neuron.codegen.kernels.storage_dtypes import choose_dtypes
-from tvm_neuron.codegen.kernels.weights_as_moving import weights_as_moving
+from tvm_neuron.codegen.kernels.weights_as_moving import WEIGHTS_AS_MOVING, weights_as_moving
 from tvm_neuron.codegen.legalise import legalise
 from tvm_neuron.codegen.options import LEVELS, BuildOptions
 from tvm_neuron.codegen.pipeline.cut import cut
@@ -97,7 +97,8 @@ def _whole(graph: Graph, name: str, device: Device, options: BuildOptions) -> li
         dtypes = choose_dtypes(kernels, options.precisions)
         if options.saturate_infinity:
             kernels = saturate(kernels, partition_of, dtypes)
-        if not options.static_weights and options.pipeline_cores == 1:  # which count on weights that may stay
+        may_stay = options.static_weights or options.pipeline_cores > 1
+        if WEIGHTS_AS_MOVING.is_taken and not may_stay:  # weights are counted on as they are where they may stay
             kernels = weights_as_moving(kernels, partition_of, device)
         stage = Stage(name, kernels, partition_of, dtypes, inputs, outputs, options.tuning, asked_macs=asked)
         return cut_to_fit(stage, device)

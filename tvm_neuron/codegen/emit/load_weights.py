@@ -123,12 +123,26 @@ def _load(emitter: Emitter, tile: WeightTile, at: int, kernel: Kernel, dtype: st
 
 
 def bring_moving(emitter: Emitter, kernel: Kernel, root: Product) -> None:
-    """Brings weights that move along rows, as the PE array reads them: [K, N], 128 of the K behind each other."""
-    tensor, builder, item = root.moving.tensor, emitter.builder, size_bytes(root.dtype)
+    """Brings weights that move along rows, as the PE array reads them, unless they are there from a kernel before."""
+    tensor, memory = root.moving.tensor, emitter.builder.weights
     value = tensor.value
     assert value is not None
-    depth, columns = value.shape
-    at = builder.weights.take(moving_bytes(kernel, emitter.device))
+    held = memory.find(tensor)
+    if held is None:
+        size, until = moving_bytes(kernel, emitter.device), emitter.last_use(value)
+        at = memory.take(size, until if size <= memory.capacity_until(until) else 0)
+        held = _bring(emitter, kernel, value, root, at)
+        memory.hold(tensor, at, size, held)
+    elif memory.step < emitter.last_use(value):
+        memory.keep(tensor)
+    emitter.moving[tensor], emitter.bias = held
+
+
+def _bring(
+    emitter: Emitter, kernel: Kernel, value: NDArray[np.float32], root: Product, at: int
+) -> tuple[OnChip, tuple[OnChip, Tile] | None]:
+    """[K, N], 128 of the K behind each other, and the parts of the bias behind them."""
+    builder, item, (depth, columns) = emitter.builder, size_bytes(root.dtype), value.shape
     emitter.begin_weights()
     for start, rows, count in runs(depth, [0]):
         packed = value[start : start + rows * count].reshape(count, rows, columns).transpose(1, 0, 2)
@@ -141,12 +155,14 @@ def bring_moving(emitter: Emitter, kernel: Kernel, root: Product) -> None:
                 ring=WEIGHTS_QUEUE,
             )
         )
-    emitter.moving[tensor] = OnChip(root.dtype, 0, at, (0, 0), (0, 1), columns)
-    if root.bias is not None:
-        _bring_bias(emitter, kernel, root.bias, root.dtype, aligned(at + -(-depth // PARTITIONS) * columns * item))
+    behind = aligned(at + -(-depth // PARTITIONS) * columns * item)
+    bias = None if root.bias is None else _bring_bias(emitter, kernel, root.bias, root.dtype, behind)
+    return OnChip(root.dtype, 0, at, (0, 0), (0, 1), columns), bias
 
 
-def _bring_bias(emitter: Emitter, kernel: Kernel, bias: NDArray[np.float32], dtype: str, at: int) -> None:
+def _bring_bias(
+    emitter: Emitter, kernel: Kernel, bias: NDArray[np.float32], dtype: str, at: int
+) -> tuple[OnChip, Tile]:
     """Its parts, and ones for as many rows as may be stationary at a time."""
     parts, builder, item = in_parts(bias, dtype), emitter.builder, size_bytes(dtype)
     assert parts is not None
@@ -161,4 +177,4 @@ def _bring_bias(emitter: Emitter, kernel: Kernel, bias: NDArray[np.float32], dty
     )
     ones = Tile("sbuf", dtype, Affine(), count, Affine(aligned(at + columns * item)), ((1, PARTITIONS),))
     builder.emit(Memset(result=ones, value=1.0))
-    emitter.bias = OnChip(dtype, 0, at, (0, 0), (0, 1), columns), ones
+    return OnChip(dtype, 0, at, (0, 0), (0, 1), columns), ones

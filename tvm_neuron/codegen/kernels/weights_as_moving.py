@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.codegen.kernels.channels_of_ones import channel_vector, in_parts
 from tvm_neuron.codegen.overlap.work import work_of
+from tvm_neuron.codegen.steps import Alternative
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.schedule.expr import Apply, Axis
@@ -22,6 +23,7 @@ from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.uses import readers_of, writers_of
 
+WEIGHTS_AS_MOVING = Alternative("weights_as_moving", "dtypes are chosen, and no kernel is cut yet")
 _SHARE = 16  # 1 / this of SBUF at most for the weights of a kernel, which lie there as a whole
 
 
