@@ -61,8 +61,9 @@ def kernel_macs(kernels: Iterable[Kernel], asked: Mapping[Origin, int]) -> dict[
 
 
 def _sums_products(block: Block) -> bool:
-    """Whether it adds up products of two elements, which may be of one tensor; squares are none."""
-    return block.combine == "add" and len({load for part in factors(block.expr) for load in loads(part)}) > 1
+    """Whether it adds up products of two elements, which may be of one tensor; squares, as of differences, are none."""
+    parts = set(factors(block.expr))
+    return block.combine == "add" and len(parts) > 1 and len({load for part in parts for load in loads(part)}) > 1
 
 
 def _macs(block: Block, data: Load, elems: int) -> int:
