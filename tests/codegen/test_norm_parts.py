@@ -12,7 +12,7 @@ from tests.stages.networks import compile_model
 from tvm_neuron.codegen import simplify
 from tvm_neuron.codegen.passes import spread_sums
 from tvm_neuron.codegen.passes.norm_parts import share_norm_parts
-from tvm_neuron.isa import Matmul, TensorTensor, Tile
+from tvm_neuron.isa import Activation, Matmul, ScalarTensorTensor, TensorTensor, Tile
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num
 from tvm_neuron.schedule.graph import Block, Graph
@@ -122,6 +122,19 @@ def test_means_stay_in_psum_and_all_is_quicker(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(simplify, "scale_ones", lambda kernels, *_: kernels)
     other = compile_model(model, "neuron/inf2")
     assert time_program(found.program, found.device).total_ps < time_program(other.program, other.device).total_ps
+
+
+def test_what_scales_rows_lies_where_pool_reads_it_beside_them() -> None:
+    """In PSUM: POOL reads two operands at once that come from different memories, and differences lie in SBUF."""
+    random = np.random.default_rng(5)
+    weights = {"w": random.standard_normal((256, 256)).astype(np.float32) / 16}
+    weights |= {name: random.standard_normal(256).astype(np.float32) for name in ("gamma", "beta")}
+    found = compile_model(make_model(LAYER_NORM, {"x": (1, 64, 256)}, ["y"], weights), "neuron/inf2")
+    steps = [each for _, each in found.program.instructions()]
+    (scale,) = {each.result for each in steps if isinstance(each, Activation) and each.function == "rsqrt"}
+    readers = [each for each in steps if isinstance(each, ScalarTensorTensor) and each.right.space == "psum"]
+    assert scale.space == "psum"
+    assert {each.left.space for each in readers if each.right.offset == scale.offset} == {"sbuf"}
 
 
 def _is_sum(instruction: object) -> bool:

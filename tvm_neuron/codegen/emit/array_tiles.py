@@ -14,7 +14,7 @@ from tvm_neuron.codegen.emit.tile_end import TileEnd
 from tvm_neuron.isa import Affine, Tile, affine
 from tvm_neuron.isa.tile import Dims
 from tvm_neuron.schedule.expr import Axis
-from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.kernel import ROOT, Kernel
 from tvm_neuron.schedule.partitions import turns
 from tvm_neuron.schedule.tiling import PARTITIONS, Region, Segment, contiguous, runs, segments
 
@@ -86,7 +86,7 @@ class ArrayTiles:
         dims = self._dims([spans[axis].size for axis in kernel.free])
         rows = spans[kernel.channel].size
         shape_of = Squeeze([*end.patterns, Tile("psum", "float32", Affine(), rows, Affine(), dims)])
-        stays = kernel.out in self.emitter.in_psum
+        stays = kernel.out in self.emitter.in_psum and kernel.expr is ROOT
         bank = end.out if stays else replace(builder.psum_tile(rows, shape_of.dims(dims), loops), dims=dims)
         if self.group is None:
             yield spans, bank

@@ -38,7 +38,9 @@ def stay_in_psum(
     found: dict[Tensor, OnChip] = {}
     for number, kernel in enumerate(kernels):
         tensor, its = kernel.out, readers.get(kernel.out, [])
-        if tensor in plan.in_dram or tensor in leaving or len(writers[tensor]) != 1 or not may_stay(kernel, its):
+        if tensor in plan.in_dram or tensor in leaving or len(writers[tensor]) != 1:
+            continue
+        if not may_stay(kernel, its) and not _is_better_there(kernel, its, found):
             continue
         if plan.dtypes[tensor] != _DTYPE:  # it would not be rounded, which must not depend on the order
             continue
@@ -63,6 +65,19 @@ def may_stay(kernel: Kernel, readers: Sequence[Kernel]) -> bool:
     if out.kind != "temp" or out.dtype != _DTYPE or (isinstance(root, Contraction) and root.side):
         return False
     return all(_reaches(reader, out) for reader in readers)
+
+
+def _is_better_there(kernel: Kernel, readers: Sequence[Kernel], there: Container[Tensor]) -> bool:
+    """Whether it makes a value of each row for POOL to compute with what lies in SBUF.
+
+    POOL reads two operands at once that come from different memories.
+    """
+    root, out = kernel.root, kernel.out
+    if not isinstance(root, Product) or not root.is_sum or out.kind != "temp" or out.dtype != _DTYPE or not readers:
+        return False
+    others = [load.tensor for reader in readers for load in reader.operand_loads() if load.tensor is not out]
+    is_pair = all(reader.root is None and len(set(reader.sources())) == 2 for reader in readers)
+    return is_pair and all(_reaches(reader, out) for reader in readers) and not any(t in there for t in others)
 
 
 def _reaches(reader: Kernel, tensor: Tensor) -> bool:
