@@ -110,9 +110,9 @@ LAYER_NORM = [
 def test_means_stay_in_psum_and_all_is_quicker(monkeypatch: pytest.MonkeyPatch) -> None:
     """ACT has nothing to do for the mean, which the array makes as POOL reads it, of elements over their number."""
     random = np.random.default_rng(4)
-    weights = {"w": random.standard_normal((256, 256)).astype(np.float32) / 16}
-    weights |= {name: random.standard_normal(256).astype(np.float32) for name in ("gamma", "beta")}
-    model = make_model(LAYER_NORM, {"x": (1, 64, 256)}, ["y"], weights)
+    weights = {"w": random.standard_normal((384, 384)).astype(np.float32) / 16}
+    weights |= {name: random.standard_normal(384).astype(np.float32) for name in ("gamma", "beta")}
+    model = make_model(LAYER_NORM, {"x": (1, 50, 384)}, ["y"], weights)
     found = compile_model(model, "neuron/inf2")
     sums = [each.psum for _, each in found.program.instructions() if _is_sum(each)]
     operands = [(each.left, each.right) for _, each in found.program.instructions() if isinstance(each, TensorTensor)]
@@ -127,9 +127,9 @@ def test_means_stay_in_psum_and_all_is_quicker(monkeypatch: pytest.MonkeyPatch) 
 def test_what_scales_rows_lies_where_pool_reads_it_beside_them() -> None:
     """In PSUM: POOL reads two operands at once that come from different memories, and differences lie in SBUF."""
     random = np.random.default_rng(5)
-    weights = {"w": random.standard_normal((256, 256)).astype(np.float32) / 16}
-    weights |= {name: random.standard_normal(256).astype(np.float32) for name in ("gamma", "beta")}
-    found = compile_model(make_model(LAYER_NORM, {"x": (1, 64, 256)}, ["y"], weights), "neuron/inf2")
+    weights = {"w": random.standard_normal((384, 384)).astype(np.float32) / 16}
+    weights |= {name: random.standard_normal(384).astype(np.float32) for name in ("gamma", "beta")}
+    found = compile_model(make_model(LAYER_NORM, {"x": (1, 50, 384)}, ["y"], weights), "neuron/inf2")
     steps = [each for _, each in found.program.instructions()]
     (scale,) = {each.result for each in steps if isinstance(each, Activation) and each.function == "rsqrt"}
     readers = [each for each in steps if isinstance(each, ScalarTensorTensor) and each.right.space == "psum"]

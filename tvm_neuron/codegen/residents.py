@@ -104,7 +104,8 @@ def place_whole(stage: Stage, device: Device) -> Room | None:
 
 def _with_sizes(room: Room, stage: Stage, device: Device) -> Room:
     sizes = {k: kept_bytes(k, room.plan, device) for k in stage.kernels if isinstance(k.root, Contraction)}
-    return replace(room, sizes=sizes)
+    moving = {k: size for k in stage.kernels if (size := moving_bytes(k, device))}
+    return replace(room, sizes=sizes | moving)
 
 
 def _streaming_room(stage: Stage, device: Device, most_spilled_bytes: float = inf) -> Room | None:

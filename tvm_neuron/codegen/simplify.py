@@ -186,14 +186,13 @@ def _all_ways(work: _Work) -> list[_Work]:
     plain = replace(work, graph=work.without_scans) if work.without_scans else None
     joined = replace(work, graph=_copied(work.graph))
     spread = replace(work, graph=_copied(work.graph), spreads_sums=True)
-    others = [(joined, _CLEARLY)] if _is_joined(joined) else []
+    others = [joined] if _is_joined(joined) else []
+    others += [spread] if can_spread(work.graph, work.device) else []
     ways = _ways(work)
     usual = ways[0]
-    if can_spread(work.graph, work.device):
-        others.append((spread, _ABOUT if len(usual.kernels) <= _FEW else _CLEARLY))
-    for other, most in others:
+    for other in others:
         best = _cheapest(_ways(other))
-        ways += [best] if best.price_ps < most * usual.price_ps else []
+        ways += [best] if best.price_ps < _CLEARLY * usual.price_ps else []
     if plain:
         ways += _ways(plain)
     if has_parts(work.graph):  # their sums let rows be folded, and no price of layouts has that
@@ -411,9 +410,6 @@ def _canonical(graph: Graph) -> None:
 
 _CLEARLY = 0.99
 """Of the price: what tiles, overlap and memory make of kernels is not in it, so that less is no reason for a layout."""
-
-_FEW, _ABOUT = 100, 1.1
-"""Kernels, and times the usual price: so few wait more than they work, and sums by the array are less to wait for."""
 
 _HOPELESS = 1.5
 """Times the least price: of 69 networks with several ways, none that cost more than 1.43 times as much was the best."""

@@ -18,7 +18,7 @@ from tvm_neuron.codegen.emit.builder import Builder
 from tvm_neuron.codegen.emit.squeeze import Squeeze
 from tvm_neuron.errors import CompileError
 from tvm_neuron.hw import Device
-from tvm_neuron.isa import DmaCopy, DramTile, Tile
+from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
 from tvm_neuron.isa.dtypes import DTYPES, device_dtype, size_bytes
 from tvm_neuron.program.program import walk
 from tvm_neuron.schedule.expr import Axis
@@ -115,6 +115,13 @@ class Emitter:
         if self.first is None:
             self.first = self.builder.origin
         self.has_others |= self.first != self.builder.origin
+
+    def bring_rows(self, name: str, rows: NDArray[Any], dtype: str, at: int, queue: int) -> None:
+        """Constants [partitions, elements], a row to byte `at` of each partition."""
+        count, elems = rows.shape
+        source = DramTile(self.builder.add_weight(name, rows, dtype), dtype, Affine(), ((elems, count), (1, elems)))
+        target = Tile("sbuf", dtype, Affine(), count, Affine(at), ((1, elems),))
+        self.builder.emit(DmaCopy(target=target, source=source, ring=queue))
 
     def storage(self, tensor: Tensor) -> Storage:
         """Where the tensor can be reached now: staged, resident, or in DRAM; constants that are moved as weights."""

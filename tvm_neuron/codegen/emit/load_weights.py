@@ -142,19 +142,13 @@ def _bring(
     emitter: Emitter, kernel: Kernel, value: NDArray[np.float32], root: Product, at: int
 ) -> tuple[OnChip, tuple[OnChip, Tile] | None]:
     """[K, N], 128 of the K behind each other, and the parts of the bias behind them."""
-    builder, item, (depth, columns) = emitter.builder, size_bytes(root.dtype), value.shape
+    item, (depth, columns) = size_bytes(root.dtype), value.shape
     emitter.begin_weights()
     for start, rows, count in runs(depth, [0]):
         packed = value[start : start + rows * count].reshape(count, rows, columns).transpose(1, 0, 2)
-        index = builder.add_weight(f"{kernel.origins[0].name}.weights", packed, root.dtype)
         place = at + start // PARTITIONS * columns * item
-        builder.emit(
-            DmaCopy(
-                target=Tile("sbuf", root.dtype, Affine(), rows, Affine(place), ((1, count * columns),)),
-                source=DramTile(index, root.dtype, Affine(), ((count * columns, rows), (1, count * columns))),
-                ring=WEIGHTS_QUEUE,
-            )
-        )
+        name = f"{kernel.origins[0].name}.weights"
+        emitter.bring_rows(name, packed.reshape(rows, -1), root.dtype, place, WEIGHTS_QUEUE)
     behind = aligned(at + -(-depth // PARTITIONS) * columns * item)
     bias = None if root.bias is None else _bring_bias(emitter, kernel, root.bias, root.dtype, behind)
     return OnChip(root.dtype, 0, at, (0, 0), (0, 1), columns), bias
@@ -164,17 +158,11 @@ def _bring_bias(
     emitter: Emitter, kernel: Kernel, bias: NDArray[np.float32], dtype: str, at: int
 ) -> tuple[OnChip, Tile]:
     """Its parts, and ones for as many rows as may be stationary at a time."""
-    parts, builder, item = in_parts(bias, dtype), emitter.builder, size_bytes(dtype)
+    parts = in_parts(bias, dtype)
     assert parts is not None
     count, columns = parts.shape
-    index = builder.add_weight(f"{kernel.origins[0].name}.bias", parts, dtype)
-    builder.emit(
-        DmaCopy(
-            target=Tile("sbuf", dtype, Affine(), count, Affine(at), ((1, columns),)),
-            source=DramTile(index, dtype, Affine(), ((columns, count), (1, columns))),
-            ring=WEIGHTS_QUEUE,
-        )
-    )
-    ones = Tile("sbuf", dtype, Affine(), count, Affine(aligned(at + columns * item)), ((1, PARTITIONS),))
-    builder.emit(Memset(result=ones, value=1.0))
+    emitter.bring_rows(f"{kernel.origins[0].name}.bias", parts, dtype, at, WEIGHTS_QUEUE)
+    behind = Affine(aligned(at + columns * size_bytes(dtype)))
+    ones = Tile("sbuf", dtype, Affine(), count, behind, ((1, PARTITIONS),))
+    emitter.builder.emit(Memset(result=ones, value=1.0))
     return OnChip(dtype, 0, at, (0, 0), (0, 1), columns), ones

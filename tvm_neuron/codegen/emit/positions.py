@@ -14,7 +14,7 @@ from tvm_neuron.allocation.layouts import aligned
 from tvm_neuron.allocation.storage import OnChip
 from tvm_neuron.codegen.emit.emitter import LOAD_QUEUE, Emitter
 from tvm_neuron.hw import Device
-from tvm_neuron.isa import Activation, Affine, DmaCopy, DramTile, Matmul, Memset, Tile
+from tvm_neuron.isa import Activation, Affine, Matmul, Memset, Tile
 from tvm_neuron.schedule.expr import Index, Load, loads
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ACCUMULATOR, Kernel
@@ -101,7 +101,7 @@ def _bring(emitter: Emitter, kernel: Kernel, place: int) -> dict[Tensor, OnChip]
             _load_spread(emitter, kernel, value.ravel(), at, place)
             place += aligned(value.size * PART_ITEM)
     for first, rows in _in_rows(by_channel, emitter.device):
-        _load_rows(emitter, kernel, first, rows)
+        emitter.bring_rows(f"{kernel.origins[0].name}.positions", rows, "float32", first, LOAD_QUEUE)
     return found
 
 
@@ -142,23 +142,11 @@ def _beside(chunks: Sequence[_Chunk]) -> _Chunk:
     return first, whole
 
 
-def _load_rows(emitter: Emitter, kernel: Kernel, at: int, rows: NDArray[np.float32]) -> None:
-    """Brings a row to each partition."""
-    builder, (count, elems) = emitter.builder, rows.shape
-    index = builder.add_weight(f"{kernel.origins[0].name}.positions", rows, "float32")
-    target = Tile("sbuf", "float32", Affine(), count, Affine(at), ((1, elems),))
-    source = DramTile(index, "float32", Affine(), ((elems, count), (1, elems)))
-    builder.emit(DmaCopy(target=target, source=source, ring=LOAD_QUEUE))
-
-
 def _load_spread(emitter: Emitter, kernel: Kernel, value: NDArray[np.float32], at: int, place: int) -> None:
     """[1, N] to [128, N]: ones[3, columns].T @ parts[3, N] (at byte `place`), copied to each group of partitions."""
     builder, device = emitter.builder, emitter.device
     columns, most = min(device.pe_columns, PARTITIONS), device.moving_max_elems
-    index = builder.add_weight(f"{kernel.origins[0].name}.positions", split_float32(value), "bfloat16")
-    parts = Tile("sbuf", "bfloat16", Affine(), PARTS, Affine(place), ((1, value.size),))
-    source = DramTile(index, "bfloat16", Affine(), ((value.size, PARTS), (1, value.size)))
-    builder.emit(DmaCopy(target=parts, source=source, ring=LOAD_QUEUE))
+    emitter.bring_rows(f"{kernel.origins[0].name}.positions", split_float32(value), "bfloat16", place, LOAD_QUEUE)
     ones = Tile("sbuf", "bfloat16", Affine(), PARTS, Affine(builder.scratch.take(columns * PART_ITEM)), ((1, columns),))
     builder.emit(Memset(result=ones, value=1.0))
     for start in range(0, value.size, most):
