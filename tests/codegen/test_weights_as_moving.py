@@ -75,6 +75,12 @@ def test_it_is_quicker_and_turns_nothing(model: onnx.ModelProto) -> None:
     assert now < then
 
 
+def test_they_are_among_those_that_come_in_every_run() -> None:
+    """Both weights in bfloat16, whichever operand they are."""
+    memory = compile_model(logits(64, 256, 1000), "neuron/inf2").memory
+    assert memory["weights_streamed"] == 2 * 256 * (256 + 1000)
+
+
 @pytest.mark.parametrize("rows", [1, 8])
 def test_few_rows_are_left_as_they_are(rows: int) -> None:
     """Of so few the array would use a row or two, for as many columns."""
