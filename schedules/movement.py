@@ -30,8 +30,8 @@ class MovementRule:
         maps = linear_indices(source.indices)
         if maps is None:
             return Refusal("it gathers from positions that depend on data")
-        if block.output.kind == "output" and source.tensor.kind == "temp" and source.tensor.value is None and maps:
-            here = maps[context.partition_of[source.tensor]]  # how an output would lie in SBUF is of no matter to DMA
+        if block.output.is_stored and source.tensor.kind == "temp" and source.tensor.value is None and maps:
+            here = maps[context.partition_of[source.tensor]]  # DMA cares not how what it stores would lie in SBUF
         in_order = [axis for axis, step in here.terms.items() if step == 1 and not _is_read_backward(axis, maps)]
         channel = in_order[0] if in_order else Axis("p", 1)
         return kernel_of(block, out_maps, channel, source, by_dma=True)

@@ -10,11 +10,13 @@ from onnx import helper
 from tests.codegen.graphs import graph_of as legalised
 from tests.codegen.on_core import on_core
 from tests.onnx_models import make_model
+from tests.stages.networks import compile_model
 from tvm_neuron.codegen.function import compile_graph
 from tvm_neuron.codegen.options import BuildOptions
 from tvm_neuron.codegen.passes import enumerate as passes_enumerate
 from tvm_neuron.errors import UnschedulableError
 from tvm_neuron.hw import load_device
+from tvm_neuron.isa import DmaCopy, DramTile
 from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num
 from tvm_neuron.schedule.graph import Block, Graph
@@ -123,11 +125,20 @@ def test_whole_numbers_and_truths_in_rows_of_another_length(dtype: str) -> None:
 def test_rows_of_another_length_go_by_way_of_one_row() -> None:
     graph = legalised(skewed((513, 512), (512, 513)), "inf2")
     passes_enumerate.enumerate_indices(graph)
-    assert [tensor.shape for tensor in graph.tensors() if tensor.kind == "scratch"] == [(2, 513 * 512)]
+    assert [tensor.shape for tensor in graph.tensors() if tensor.kind == "scratch"] == [(2 * 513 * 512,)]
     assert len(graph.blocks) < 6
     few = legalised(skewed((5, 4), (4, 5)), "inf2")
     passes_enumerate.enumerate_indices(few)
     assert not any(tensor.kind == "scratch" for tensor in few.tensors())
+
+
+def test_heads_of_rows_of_another_length_are_stored_row_by_row() -> None:
+    """As sliding windows of attention have them: 512 numbers beside each other, not element by element."""
+    program = compile_model(skewed((513, 512), (512, 513), heads=4)).program
+    copies = [i.target for _, i in program.instructions() if isinstance(i, DmaCopy)]
+    tiles = [t for t in copies if isinstance(t, DramTile) and program.tensors[t.tensor].kind == "scratch"]
+    assert tiles
+    assert all(tile.dims[-1] == (1, 512) for tile in tiles)
 
 
 def test_positions_outside_are_refused() -> None:

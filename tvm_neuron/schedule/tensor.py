@@ -15,7 +15,7 @@ class Tensor:
     name: str
     shape: tuple[int, ...]
     dtype: str
-    kind: str = "temp"  # "input", "output" or "temp"
+    kind: str = "temp"  # "input", "output", "scratch" (in device memory) or "temp"
     value: NDArray[Any] | None = None
     is_spread: bool = False  # the same for every channel, so that in SBUF one chunk of partitions does for all
     span: tuple[float, float] | None = None  # of whole numbers the least and the greatest, where more than dtype tells
@@ -24,6 +24,11 @@ class Tensor:
     def elems(self) -> int:
         """Number of elements."""
         return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether what is written goes to device memory, where any element can be reached."""
+        return self.kind in ("output", "scratch")
 
     def __repr__(self) -> str:
         return f"{self.name}{list(self.shape)}{'c' if self.value is not None else ''}"

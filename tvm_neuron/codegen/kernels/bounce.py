@@ -48,8 +48,8 @@ def permutes_partitions(
         return True
     if part.terms == kernel.out_maps[partition_of[kernel.out]].terms:
         return False
-    # What an output is stored along takes no partitions on the other side.
-    return in_tiles or kernel.out.kind != "output" or not part.terms
+    # What is stored along the partitions takes no partitions on the other side.
+    return in_tiles or not kernel.out.is_stored or not part.terms
 
 
 def _whole_move(kernel: Kernel, source: Tensor, target: Tensor, partition_of: dict[Tensor, int]) -> Kernel:

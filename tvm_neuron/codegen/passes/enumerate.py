@@ -72,16 +72,17 @@ def _by_row(move: Block) -> list[Block] | None:
         at = at * shape[d] + values
     if not all(_is_even(at, place) for place in range(len(axes))):
         return None
-    row = Tensor(
-        f"{load.tensor.name}.row", (*shape[:first], prod(shape[first:end]), *shape[end:]), load.tensor.dtype, "scratch"
-    )
+    row = Tensor(f"{load.tensor.name}.row", (load.tensor.elems,), load.tensor.dtype, "scratch")
     own = [Axis(f"d{d}", extent) for d, extent in enumerate(shape)]
-    steps = [prod(shape[d + 1 : end]) for d in range(first, end)]
-    along = Linear(0, dict(zip(own[first:end], steps, strict=True)))
-    into = (*map(Index, own[:first]), along.expr(), *map(Index, own[end:]))
-    there = Block(move.origin, tuple(own), row, into, Load(load.tensor, tuple(map(Index, own))))
-    read = (*load.indices[:first], _sum_of(at, axes).expr(), *load.indices[end:])
-    return [canonical(there), canonical(move.with_expr(Load(row, read)))]
+    steps = [prod(shape[d + 1 :]) for d in range(len(shape))]
+    there = Block(
+        move.origin, tuple(own), row, (Linear(0, dict(zip(own, steps, strict=True))).expr(),),
+        Load(load.tensor, tuple(map(Index, own))),
+    )  # fmt: skip
+    read = _sum_of(at, axes).scaled(steps[end - 1])
+    for d in (*range(first), *range(end, len(shape))):
+        read += linear(load.indices[d]).scaled(steps[d])
+    return [canonical(there), canonical(move.with_expr(Load(row, (read.expr(),))))]
 
 
 def _is_moved(load: Load) -> bool:

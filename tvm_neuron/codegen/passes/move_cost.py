@@ -32,7 +32,7 @@ def kernel_ps(kernel: Kernel, partition_of: Mapping[Tensor, int], device: Device
     target, load, moves = _Side(kernel.out, kernel.out_maps), kernel.expr, _Moves(partition_of, device)
     axes = (kernel.channel, *kernel.free)
     if not kernel.by_dma:
-        stored = moves.between_ps(target, False, target, True, axes) if kernel.out.kind == "output" else 0
+        stored = moves.between_ps(target, False, target, True, axes) if kernel.out.is_stored else 0
         crossing = {tensor for tensor in kernel.sources() if tensor.kind != "temp"}
         return sum(work_of(kernel, device).values()) + stored + sum(map(moves.whole_ps, crossing))
     if not isinstance(load, Load) or load is ROOT:
@@ -51,7 +51,7 @@ def end_ps(kernel: Kernel, device: Device) -> int:
 
 def staged_ps(tensor: Tensor, partition_of: Mapping[Tensor, int], device: Device) -> int:
     """All of a tensor between SBUF and device memory."""
-    return _Moves(partition_of, device).whole_ps(tensor, is_stored=tensor.kind == "output")
+    return _Moves(partition_of, device).whole_ps(tensor, is_stored=tensor.is_stored)
 
 
 @dataclass(frozen=True)
