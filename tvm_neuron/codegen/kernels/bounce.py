@@ -31,9 +31,7 @@ def bounce_through_dram(kernels: list[Kernel], partition_of: dict[Tensor, int]) 
     return found
 
 
-def permutes_partitions(
-    kernel: Kernel, load: Load, partition_of: Mapping[Tensor, int], in_tiles: bool = False
-) -> bool:
+def permutes_partitions(kernel: Kernel, load: Load, partition_of: Mapping[Tensor, int], in_tiles: bool = False) -> bool:
     """Whether a move, which does nothing but `load`, reads from partitions in another order than it writes.
 
     So does one that reads at another place in each partition. In tiles, rows of outputs are made in SBUF, too.
