@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from tvm_neuron.cli.memory import seldom_collected
+from tvm_neuron.codegen.collector import seldom_collected
 
 # How long an example takes says nothing on a machine that others use too. The same examples each time, so that a change
 # is judged by what it changes; others with `--hypothesis-profile fresh`, and by `benchmarks.random_models`.

@@ -9,6 +9,7 @@ import tvm
 from tvm import relax
 
 from tvm_neuron.codegen import byoc, cpu
+from tvm_neuron.codegen.collector import seldom_collected
 from tvm_neuron.codegen.defects import PartError, is_defect, tell, write_down
 from tvm_neuron.codegen.options import BuildOptions, build_options, current_options
 from tvm_neuron.codegen.retreat import Retreat
@@ -149,6 +150,7 @@ def place(mod: tvm.IRModule, options: BuildOptions) -> tvm.IRModule:
     return _in_parts(mod, options, compiled)
 
 
+@seldom_collected()
 def _in_parts(mod: tvm.IRModule, options: BuildOptions, use: Callable[[Partition], T]) -> T:
     """What `use` makes of the parts. Where it can't compile one, operators leave it for the CPU.
 

@@ -1,6 +1,5 @@
 """What a compile takes at most, in a process of its own: models larger than the interpreter and TVM."""
 
-import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 from onnx import helper
 
 from tests.onnx_models import make_model
-from tvm_neuron.cli.memory import seldom_collected
 
 _COMPILE = """
 import sys
@@ -40,22 +38,6 @@ def test_a_compile_takes_less_than_three_times_the_weights(tmp_path: Path) -> No
     words = ["compile", tmp_path / "net.onnx", "--output", tmp_path / "net.neff", "--verbose", "error"]
     told = subprocess.run([sys.executable, "-c", _COMPILE, *words], capture_output=True, text=True, check=True).stdout
     assert int(told.splitlines()[-1]) < 3 * sum(array.nbytes for array in weights.values())
-
-
-def test_cycles_are_looked_for_seldom_and_then_as_before() -> None:
-    gc.unfreeze()  # what the session of tests froze
-    before = gc.get_threshold(), gc.get_freeze_count()
-    runs: list[object] = []
-    gc.callbacks.append(lambda phase, _: runs.append(phase))
-    try:
-        with seldom_collected():
-            assert gc.get_freeze_count() > before[1]
-            kept = [[] for _ in range(50_000)]  # type: ignore[var-annotated]
-            assert not runs
-    finally:
-        gc.callbacks.pop()
-    assert (gc.get_threshold(), gc.get_freeze_count()) == before
-    assert len(kept) == 50_000
 
 
 @pytest.mark.parametrize(("first", "told"), [("", "found"), ("end_quickly(); end_quickly()", "")])

@@ -69,9 +69,8 @@ def test_random_programs_take_what_a_simulation_step_by_step_says(body: Program,
     dynamic = expand(body)
     costs = [instruction.cost(device) for instruction in dynamic.statics]
     waits: list[list[tuple[int, int]]] = [[] for _ in range(len(dynamic))]
-    for rows, other, counts in dynamic.needs():
-        for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
-            waits[row].append((other, count))
+    for row, other, count in zip(*(each.tolist() for each in dynamic.needs()), strict=True):
+        waits[row].append((other, count))
     clock, needs_own = run_clock(body, device, dynamic, costs), dependent(dynamic)
 
     left = [np.flatnonzero(dynamic.queue == code).tolist() for code in range(len(QUEUES))]

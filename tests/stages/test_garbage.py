@@ -1,4 +1,4 @@
-"""What a build no longer needs goes at once: weights never wait for Python to look for cycles."""
+"""What a build no longer needs goes at once: weights never wait for Python to look for cycles, which it seldom does."""
 
 import gc
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ from onnx import helper
 
 from tests.onnx_models import make_model
 from tvm_neuron import relay
+from tvm_neuron.codegen.collector import seldom_collected
 
 SMALLEST_BYTES = 4096
 
@@ -56,3 +57,37 @@ def test_no_weight_waits_for_the_collector(collector: None) -> None:
     gc.collect()
     held = [value for waiting in gc.garbage for value in gc.get_referents(waiting) if isinstance(value, np.ndarray)]
     assert [value.shape for value in held if value.nbytes >= SMALLEST_BYTES] == []
+
+
+@pytest.fixture
+def usual() -> Iterator[list[str]]:
+    """Python looks for cycles as it does by itself, not as in this session of tests; how often it has begun to."""
+    before, runs = gc.get_threshold(), list[str]()
+    gc.unfreeze()
+    gc.set_threshold(700, 10, 10)
+    gc.callbacks.append(lambda phase, _: runs.append(phase))
+    try:
+        yield runs
+    finally:
+        gc.callbacks.pop()
+        gc.set_threshold(*before)
+        gc.freeze()
+
+
+def test_cycles_are_looked_for_seldom_and_then_as_before(usual: list[str]) -> None:
+    before = gc.get_threshold(), gc.get_freeze_count()
+    with seldom_collected():
+        assert gc.get_freeze_count() > before[1]
+        with seldom_collected():
+            kept = [[] for _ in range(50_000)]  # type: ignore[var-annotated]
+        more = [[] for _ in range(40_000)]  # type: ignore[var-annotated]
+        assert not usual
+    assert (gc.get_threshold(), gc.get_freeze_count()) == before
+    assert len(kept) + len(more) == 90_000
+
+
+def test_a_build_is_seldom_interrupted(usual: list[str]) -> None:
+    mod, params = relay.frontend.from_onnx(network())
+    usual.clear()
+    relay.build(mod, target="neuron", params=params)
+    assert usual.count("start") < 6  # in normalising and linking; inside of the rest none, where it would be 30

@@ -23,8 +23,9 @@ from tvm_neuron.bundle import Request
 from tvm_neuron.bundle.request import SUFFIXES
 from tvm_neuron.cli import cached, choices, log, retired, source
 from tvm_neuron.cli.io_config import read_io_config
-from tvm_neuron.cli.memory import return_freed_memory, seldom_collected
+from tvm_neuron.cli.memory import return_freed_memory
 from tvm_neuron.cli.output import check_path, written_aside
+from tvm_neuron.codegen.collector import seldom_collected
 from tvm_neuron.errors import InternalError, OptionError, PlacementError
 from tvm_neuron.hw import load_device
 

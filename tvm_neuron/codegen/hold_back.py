@@ -102,10 +102,9 @@ def _latest(run: _Run, rows: NDArray[np.intp]) -> list[int]:
 def _needed(run: _Run, transfers: int) -> list[int]:
     """When an instruction starts that waits for so many transfers of weights, or for more."""
     found = np.full(transfers, run.clock.total, np.int64)
-    for rows, queue, counts in run.dynamic.needs():
-        if queue == _WEIGHTS:
-            waits = counts > 0
-            np.minimum.at(found, counts[waits] - 1, run.clock.start[rows[waits]])
+    rows, queues, counts = run.dynamic.needs()
+    waits = (queues == _WEIGHTS) & (counts > 0)
+    np.minimum.at(found, counts[waits] - 1, run.clock.start[rows[waits]])
     return np.minimum.accumulate(found[::-1])[::-1].tolist()
 
 

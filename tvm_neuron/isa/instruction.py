@@ -71,14 +71,16 @@ class Instruction:
         """(name, kind) of each operand, in the order of declaration."""
         return tuple((f.name, f.metadata["kind"]) for f in fields(cls) if "kind" in f.metadata)  # type: ignore[arg-type]
 
+    @classmethod
+    @cache
+    def _in_memory(cls) -> tuple[tuple[str, TileKind | ScalarKind], ...]:
+        """Those that may lie in memory."""
+        return tuple((name, kind) for name, kind in cls.kinds() if isinstance(kind, (TileKind, ScalarKind)))
+
     def tiles(self) -> list[tuple[str, TileKind | ScalarKind, Tile | DramTile]]:
         """(name, kind, tile) of every operand that lies in memory."""
-        found: list[tuple[str, TileKind | ScalarKind, Tile | DramTile]] = []
-        for name, kind in self.kinds():
-            value = getattr(self, name)
-            if isinstance(kind, TileKind | ScalarKind) and isinstance(value, Tile | DramTile):
-                found.append((name, kind, value))
-        return found
+        values = ((name, kind, getattr(self, name)) for name, kind in self._in_memory())
+        return [(name, kind, value) for name, kind, value in values if isinstance(value, (Tile, DramTile))]
 
     @property
     def destination(self) -> Tile | DramTile:

@@ -69,12 +69,8 @@ class Recording:
         """
         known: dict[tuple[int, int], int] = {}
         rows = [np.flatnonzero(self.dynamic.queue == code) for code in range(len(QUEUES))]
-        waits = [
-            (row, queue, count)
-            for found, queue, counts in self.dynamic.needs()
-            for row, count in zip(found.tolist(), counts.tolist(), strict=True)
-        ]
-        for row, queue, count in sorted(waits):
+        waits = sorted(zip(*(each.tolist() for each in self.dynamic.needs()), strict=True))
+        for row, queue, count in waits:
             pair = (int(self.dynamic.queue[row]), queue)
             if count > known.get(pair, 0):
                 known[pair] = count

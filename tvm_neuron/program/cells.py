@@ -57,14 +57,11 @@ class _Pattern:
     """An operand before cells: runs of bytes, `dims` of (step, count) apart."""
 
     tile: Tile | DramTile
+    place: Place
     is_write: bool
     unit: int  # bytes that the offset counts in
     run: int
     dims: tuple[tuple[int, int], ...]
-
-    @property
-    def place(self) -> Place:
-        return self.tile.space if isinstance(self.tile, Tile) else self.tile.tensor
 
     def divisors(self) -> tuple[int, ...]:
         """What the bytes of a cell must divide."""
@@ -104,7 +101,9 @@ def _pattern(tile: Tile | DramTile, is_write: bool) -> _Pattern:
             dims.append((step * size, count))
     if isinstance(tile, Tile) and tile.skew:
         dims.append((tile.skew, tile.partitions))
-    return _Pattern(tile, is_write, 1 if isinstance(tile, Tile) else size, run, tuple(reversed(dims)))
+    if isinstance(tile, Tile):
+        return _Pattern(tile, tile.space, is_write, 1, run, tuple(reversed(dims)))
+    return _Pattern(tile, tile.tensor, is_write, size, run, tuple(reversed(dims)))
 
 
 def _cells(place: Place, size: int, program: Program, device: Device) -> Cells:
@@ -116,19 +115,26 @@ def _cells(place: Place, size: int, program: Program, device: Device) -> Cells:
 
 def _footprint(pattern: _Pattern, cells: Cells, index: np.ndarray) -> Footprint:
     tile, size = pattern.tile, cells.cell_bytes
-    start = affine_at(tile.offset, index) * pattern.unit // size
-    group, groups = np.zeros_like(start), 1
+    partition, groups = Affine(), 1
     if isinstance(tile, Tile):
-        group = affine_at(_in_groups(tile.partition), index)
+        partition = _in_groups(tile.partition)
         groups = -(-(tile.partition.base % GROUP + tile.partitions) // GROUP)
     shape = (groups, *(count for _, count in pattern.dims), pattern.run // size)
     strides = (cells.count, *(step // size for step, _ in pattern.dims), 1)
     # What one access reaches behind its first cell. Native code writes marks for cells, and trusts that they are there.
     reach = groups - 1, sum(step * (count - 1) for step, count in zip(strides[1:], shape[1:], strict=True))
-    for first, further, end in zip((group, start), reach, (cells.groups, cells.count), strict=True):
-        if first.min(initial=0) < 0 or first.max(initial=0) + further >= end:
+    if tile.offset.terms or partition.terms:
+        start, group = affine_at(tile.offset, index) * pattern.unit // size, affine_at(partition, index)
+        at = (start + group * cells.count).tolist()
+        bounds = [(int(first.min(initial=0)), int(first.max(initial=0))) for first in (group, start)]
+    else:  # as most are, for which arrays would take longer than all else
+        fixed = partition.at(()), tile.offset.at(()) * pattern.unit // size
+        at = [fixed[1] + fixed[0] * cells.count] * len(index)
+        bounds = [(first, first) for first in fixed]
+    for (low, high), further, end in zip(bounds, reach, (cells.groups, cells.count), strict=True):
+        if low < 0 or high + further >= end:
             raise ProgramError(f"{tile} reaches out of its memory: no instruction may")
-    return Footprint(pattern.place, pattern.is_write, shape, strides, (start + group * cells.count).tolist())
+    return Footprint(pattern.place, pattern.is_write, shape, strides, at)
 
 
 def _in_groups(partition: Affine) -> Affine:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,19 +41,27 @@ class Dynamic:
     def rows(self) -> list[NDArray[np.int64]]:
         """For each static instruction its dynamic ones, in order."""
         order = np.argsort(self.number, kind="stable")
-        ends = np.cumsum(np.bincount(self.number, minlength=len(self.statics)))
-        return np.split(order, ends[:-1]) if len(self.statics) else []
+        ends = np.cumsum(np.bincount(self.number, minlength=len(self.statics))).tolist()
+        return [order[first:end] for first, end in pairwise((0, *ends))]
 
-    def needs(self) -> list[tuple[Ints, int, Ints]]:
-        """Waits of all static instructions: (dynamic instructions, queue waited for, completions needed)."""
-        found = []
-        rows = self.rows()
-        for number, instruction in enumerate(self.statics):
+    def needs(self) -> tuple[Ints, Ints, Ints]:
+        """Of all waits the dynamic instruction, the queue that it waits for, and the completions needed of it."""
+        often: list[tuple[Ints, int, Ints]] = []
+        once: list[tuple[int, int, int]] = []  # as most run: too little for an array each
+        for rows, instruction in zip(self.rows(), self.statics, strict=True):
             for wait in instruction.waits:
-                here = rows[number]
-                counts = np.minimum(affine_at(wait.count, self.index[here]), wait.cap)
-                found.append((here, QUEUES.index(wait.queue), counts))
-        return found
+                queue = QUEUES.index(wait.queue)
+                if len(rows) != 1:
+                    often.append((rows, queue, np.minimum(affine_at(wait.count, self.index[rows]), wait.cap)))
+                else:
+                    once.append((int(rows[0]), queue, min(wait.count.at(self.index[rows[0]]), wait.cap)))
+        told = np.array(once, np.int64).reshape(-1, 3)
+        queues = np.repeat(np.array([queue for _, queue, _ in often], np.int64), [len(rows) for rows, *_ in often])
+        return (
+            np.concatenate([told[:, 0], *(rows for rows, *_ in often)]),
+            np.concatenate([told[:, 1], queues]),
+            np.concatenate([told[:, 2], *(counts for *_, counts in often)]),
+        )
 
 
 def affine_at(affine: Affine, index: NDArray[np.int32]) -> Ints:
@@ -99,18 +108,20 @@ def _expand(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     numbers: list[NDArray[np.int32]] = []
     indices: list[NDArray[np.int32]] = []
-    for node in body:
-        if isinstance(node, Loop):
+    for are_loops, nodes in groupby(body, lambda node: isinstance(node, Loop)):
+        if not are_loops:
+            first, next_number[0] = next_number[0], next_number[0] + sum(1 for _ in nodes)
+            numbers.append(np.arange(first, next_number[0], dtype=np.int32))
+            indices.append(np.zeros((len(numbers[-1]), width), np.int32))
+            continue
+        for node in nodes:
+            assert isinstance(node, Loop)
             number, index = _expand(node.body, depth + 1, width, next_number)
             inside = len(number)
             number, index = np.tile(number, node.count), np.tile(index, (node.count, 1))
             index[:, depth] = np.repeat(np.arange(node.count, dtype=np.int32), inside)
-        else:
-            number = np.array([next_number[0]], np.int32)
-            index = np.zeros((1, width), np.int32)
-            next_number[0] += 1
-        numbers.append(number)
-        indices.append(index)
+            numbers.append(number)
+            indices.append(index)
     if not numbers:
         return np.zeros(0, np.int32), np.zeros((0, width), np.int32)
     return np.concatenate(numbers), np.concatenate(indices)

@@ -45,9 +45,8 @@ def check_races(program: Program, device: Device) -> None:
 def _clocks(program: Program, dynamic: Dynamic) -> list[Clock]:
     """For each dynamic instruction, how many of each queue are complete when it starts, whatever the engines' speed."""
     waits: list[list[tuple[int, int]]] = [[] for _ in range(len(dynamic))]
-    for rows, queue, counts in dynamic.needs():
-        for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
-            waits[row].append((queue, count))
+    for row, queue, count in zip(*(each.tolist() for each in dynamic.needs()), strict=True):
+        waits[row].append((queue, count))
     by_queue: list[list[Clock]] = [[] for _ in QUEUES]
     clocks: list[Clock] = []
     for row, (queue, position) in enumerate(zip(dynamic.queue.tolist(), dynamic.position.tolist(), strict=True)):

@@ -114,14 +114,14 @@ def check_waits(program: Program) -> None:
         ProgramError: a wait is for more completions than come before it.
     """
     dynamic = expand(program)
-    by_queue = [np.flatnonzero(dynamic.queue == queue) for queue in range(len(QUEUES))]
-    for rows, queue, counts in dynamic.needs():
-        before = np.searchsorted(by_queue[queue], rows)
-        late = np.flatnonzero(counts > before)
-        if late.size:
-            at = late[0]
-            name = who(program, dynamic.statics[dynamic.number[rows[at]]])
-            raise ProgramError(
-                f"{name}: in iteration {dynamic.index[rows[at]].tolist()} it waits for {counts[at]} completions of "
-                f"{QUEUES[queue]}, but only {before[at]} come before it: it could wait for ever"
-            )
+    rows, queues, counts = dynamic.needs()
+    before = np.zeros_like(counts)
+    for queue in range(len(QUEUES)):
+        waits = queues == queue
+        before[waits] = np.searchsorted(np.flatnonzero(dynamic.queue == queue), rows[waits])
+    for at in np.flatnonzero(counts > before)[:1]:
+        name = who(program, dynamic.statics[dynamic.number[rows[at]]])
+        raise ProgramError(
+            f"{name}: in iteration {dynamic.index[rows[at]].tolist()} it waits for {counts[at]} completions of "
+            f"{QUEUES[queues[at]]}, but only {before[at]} come before it: it could wait for ever"
+        )

@@ -300,10 +300,7 @@ def _timed(device: Device, dynamic: Dynamic, costs: list[Cost], needs_own: Flags
 
 def _waits(dynamic: Dynamic, order: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Of instructions in this order: where the waits of each begin, and all of them as (queue, completions)."""
-    needs = dynamic.needs()
-    rows = np.concatenate([np.zeros(0, np.int64), *(its for its, *_ in needs)])
-    counts = np.concatenate([np.zeros(0, np.int64), *(counts for *_, counts in needs)])
-    queues = np.repeat(np.array([queue for _, queue, _ in needs], np.int64), [len(its) for its, *_ in needs])
+    rows, queues, counts = dynamic.needs()
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     there = np.flatnonzero(counts > 0)

@@ -18,9 +18,8 @@ def shared_ports(device: Device, dynamic: Dynamic) -> list[Port]:
 
 def accesses(instruction: Instruction, port: Port) -> bool:
     """Whether it is one of the instructions of which only one accesses the port's memory at a time."""
-    tiles = (tile for *_, tile in instruction.tiles())
     return instruction.engine in port.engines and any(
-        isinstance(tile, Tile) and tile.space == port.space for tile in tiles
+        isinstance(tile, Tile) and tile.space == port.space for *_, tile in instruction.tiles()
     )
 
 
