@@ -24,6 +24,8 @@ def group_of(
     """
     made = {kernel.out for kernel in kernels}
     results = frozenset(t for t in made if t in after or t.kind == "output")
+    if not all(_is_cut(t, dim, partition_of) or _may_be_cut_last(t, dim, partition_of) for t in results):
+        return None  # as most that are asked for
     writers = writers_of(kernels)
     found = {tensor: _cut_dim(tensor, dim, writers[tensor], partition_of) for tensor in results}
     cut = {tensor: d for tensor, d in found.items() if d is not None}
@@ -73,9 +75,13 @@ def _cut_dim(
     last = len(tensor.shape) - 1
     if _is_cut(tensor, dim, partition_of):
         return dim
-    if dim == 0 or tensor.kind != "output" or partition_of[tensor] == last or len(writers) > 1:
+    if not _may_be_cut_last(tensor, dim, partition_of) or len(writers) > 1:
         return None
     return last if not writers[0].by_dma and has_whole_rows(writers[0].out_maps[last]) else None
+
+
+def _may_be_cut_last(tensor: Tensor, dim: int, partition_of: Mapping[Tensor, int]) -> bool:
+    return dim != 0 and tensor.kind == "output" and partition_of[tensor] != len(tensor.shape) - 1
 
 
 def _is_single(span: tuple[int, int]) -> bool:

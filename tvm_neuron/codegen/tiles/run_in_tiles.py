@@ -4,10 +4,10 @@ What they make for one another then stays in SBUF, instead of going to DRAM and 
 """
 
 from collections import ChainMap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import islice, product
+from itertools import accumulate, islice, product
 
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.tiles.ahead import Ahead
@@ -19,6 +19,7 @@ from tvm_neuron.codegen.tiles.unroll import Unrolled, unroll
 from tvm_neuron.codegen.tiles.usage import NEAR, Usage, usage, worth_spilling
 from tvm_neuron.codegen.zones import Zones, divide
 from tvm_neuron.hw import Device
+from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.tensor import Tensor
 
 MOST_TILES = 1024  # of a group: flattened maps have rows of one element, of which tiles are too short for any engine
@@ -33,6 +34,8 @@ MOST_KERNELS = 150  # of a group
 SAMPLE = 4  # tiles
 MOST_LOADED_AGAIN = 2  # times the ring of weights
 _BESIDE = 3  # halves of what tiles multiply by that stay free of tensors, if these take more than their share
+
+_Find = Callable[[int, int, Usage, set[Tensor]], Unrolled | None]
 
 
 def tile_stage(stage: Stage, device: Device, share: float = 1.0) -> Stage:
@@ -77,6 +80,8 @@ class _Tiling:
         self.spare = max(0, min(weights_capacity - less, weights_capacity // LESS_FOR_WEIGHTS))
         self.outside = stage.in_dram()
         self.spilled: set[Tensor] = set()
+        self.weights: list[int] = []  # bytes of each partition that those of the kernels before each step take
+        self.failed: set[tuple[_Find, int, int, frozenset[Tensor]]] = set()  # while the kernels stay as they are
 
     @property
     def in_dram(self) -> set[Tensor]:
@@ -85,9 +90,15 @@ class _Tiling:
 
     def run(self) -> None:
         """Tiles group after group."""
-        at = 0
+        at, now, seen = 0, None, list[Kernel]()
         while True:
-            now = usage(self.kernels, self.partition_of, self.dtypes, self.in_dram, self.spilled)
+            if now is None or self.kernels is not seen:
+                now, seen = (
+                    usage(self.kernels, self.partition_of, self.dtypes, self.in_dram, self.spilled),
+                    self.kernels,
+                )
+                taken = (stationary_bytes([kernel], self.partition_of) for kernel in self.kernels)
+                self.weights, self.failed = list(accumulate(taken, initial=0)), set()
             step = next((s for s in range(at, len(self.kernels)) if self._is_too_large(s, now)), None)
             if step is None:
                 return
@@ -106,16 +117,24 @@ class _Tiling:
         for find in finders:
             order = by_crossing if find == self._single_images else ranges
             for first, end, spilled in order:
-                found = find(first, end, now, self.in_dram | spilled)
+                found = self._tried(find, first, end, now, spilled)
                 if found is not None:
                     stop = self._last_use(first, end, now) if find == self._turns else end
                     after = self._put(first, stop, found, spilled)
                     return after - len(found.kernels) if find == self._single_images else after
         for first, end, spilled in self._through_dram(step, at, now):
-            found = self._rows(first, end, now, self.in_dram | spilled)
+            found = self._tried(self._rows, first, end, now, spilled)
             if found is not None:
                 return self._put(first, end, found, spilled)
         return step + 1
+
+    def _tried(self, find: _Find, first: int, end: int, now: Usage, spilled: set[Tensor]) -> Unrolled | None:
+        """What is found; steps behind each other ask for the same groups."""
+        key = find, first, end, frozenset(spilled)
+        found = None if key in self.failed else find(first, end, now, self.in_dram | spilled)
+        if found is None:
+            self.failed.add(key)
+        return found
 
     def _put(self, first: int, end: int, found: Unrolled, spilled: set[Tensor]) -> int:
         """Puts the tiles in the place of kernels; the step after them."""
@@ -210,7 +229,7 @@ class _Tiling:
         return found if found is not None and self._peak(first, end, found, now, in_dram) < most else None
 
     def _weights_bytes(self, first: int, end: int) -> int:
-        return stationary_bytes(self.kernels[first:end], self.partition_of)
+        return self.weights[end] - self.weights[first]
 
     def _group(self, first: int, end: int, dim: int, now: Usage, in_dram: set[Tensor]) -> Group | None:
         kernels, before = tuple(self.kernels[first:end]), self.kernels[:first]
