@@ -65,9 +65,7 @@ def _is_cut(tensor: Tensor, dim: int, partition_of: Mapping[Tensor, int]) -> boo
     return dim < len(tensor.shape) - 1 and tensor.shape[dim] > 1 and partition_of[tensor] != dim
 
 
-def _cut_dim(
-    tensor: Tensor, dim: int, writers: Sequence[Kernel], partition_of: Mapping[Tensor, int]
-) -> int | None:
+def _cut_dim(tensor: Tensor, dim: int, writers: Sequence[Kernel], partition_of: Mapping[Tensor, int]) -> int | None:
     """`dim`, or the last dimension of an output to which a kernel brings rows one behind the other; None for neither.
 
     Images are no rows, and what DMA stores may lie otherwise in SBUF than a part of the output would.
