@@ -48,13 +48,15 @@ class Dynamic:
         """Of all waits the dynamic instruction, the queue that it waits for, and the completions needed of it."""
         often: list[tuple[Ints, int, Ints]] = []
         once: list[tuple[int, int, int]] = []  # as most run: too little for an array each
+        codes = {queue: code for code, queue in enumerate(QUEUES)}
         for rows, instruction in zip(self.rows(), self.statics, strict=True):
             for wait in instruction.waits:
-                queue = QUEUES.index(wait.queue)
                 if len(rows) != 1:
-                    often.append((rows, queue, np.minimum(affine_at(wait.count, self.index[rows]), wait.cap)))
+                    counts = np.minimum(affine_at(wait.count, self.index[rows]), wait.cap)
+                    often.append((rows, codes[wait.queue], counts))
                 else:
-                    once.append((int(rows[0]), queue, min(wait.count.at(self.index[rows[0]]), wait.cap)))
+                    index = self.index[rows[0]].tolist() if wait.count.terms else ()
+                    once.append((rows[0], codes[wait.queue], min(wait.count.at(index), wait.cap)))
         told = np.array(once, np.int64).reshape(-1, 3)
         queues = np.repeat(np.array([queue for _, queue, _ in often], np.int64), [len(rows) for rows, *_ in often])
         return (
