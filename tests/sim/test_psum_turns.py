@@ -68,9 +68,7 @@ def test_random_programs_take_what_a_simulation_step_by_step_says(body: Program,
     body, device = drop_some_waits(serialise(body), Random(seed), kept=0.3), load_device(chip)
     dynamic = expand(body)
     costs = [instruction.cost(device) for instruction in dynamic.statics]
-    waits: list[list[tuple[int, int]]] = [[] for _ in range(len(dynamic))]
-    for row, other, count in zip(*(each.tolist() for each in dynamic.needs()), strict=True):
-        waits[row].append((other, count))
+    waits = dynamic.waits()
     clock, needs_own = run_clock(body, device, dynamic, costs), dependent(dynamic)
 
     left = [np.flatnonzero(dynamic.queue == code).tolist() for code in range(len(QUEUES))]

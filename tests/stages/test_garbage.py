@@ -86,6 +86,14 @@ def test_cycles_are_looked_for_seldom_and_then_as_before(usual: list[str]) -> No
     assert len(kept) + len(more) == 90_000
 
 
+def test_what_the_caller_froze_stays_frozen(usual: list[str]) -> None:
+    gc.freeze()
+    before = gc.get_freeze_count()
+    with seldom_collected():
+        assert gc.get_freeze_count() == before
+    assert gc.get_freeze_count() == before > 0
+
+
 def test_a_build_is_seldom_interrupted(usual: list[str]) -> None:
     mod, params = relay.frontend.from_onnx(network())
     usual.clear()

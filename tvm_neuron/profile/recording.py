@@ -69,7 +69,7 @@ class Recording:
         """
         known: dict[tuple[int, int], int] = {}
         rows = [np.flatnonzero(self.dynamic.queue == code) for code in range(len(QUEUES))]
-        waits = sorted(zip(*(each.tolist() for each in self.dynamic.needs()), strict=True))
+        waits = ((row, *wait) for row, waits in enumerate(self.dynamic.waits()) for wait in sorted(waits))
         for row, queue, count in waits:
             pair = (int(self.dynamic.queue[row]), queue)
             if count > known.get(pair, 0):

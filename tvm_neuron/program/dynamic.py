@@ -65,6 +65,13 @@ class Dynamic:
             np.concatenate([told[:, 2], *(counts for *_, counts in often)]),
         )
 
+    def waits(self) -> list[list[tuple[int, int]]]:
+        """For each dynamic instruction what it waits for: queues, and completions needed of each."""
+        found: list[list[tuple[int, int]]] = [[] for _ in range(len(self))]
+        for row, queue, count in zip(*(each.tolist() for each in self.needs()), strict=True):
+            found[row].append((queue, count))
+        return found
+
 
 def affine_at(affine: Affine, index: NDArray[np.int32]) -> Ints:
     """`affine.at` for every row of `index`."""

@@ -44,9 +44,7 @@ def check_races(program: Program, device: Device) -> None:
 
 def _clocks(program: Program, dynamic: Dynamic) -> list[Clock]:
     """For each dynamic instruction, how many of each queue are complete when it starts, whatever the engines' speed."""
-    waits: list[list[tuple[int, int]]] = [[] for _ in range(len(dynamic))]
-    for row, queue, count in zip(*(each.tolist() for each in dynamic.needs()), strict=True):
-        waits[row].append((queue, count))
+    waits = dynamic.waits()
     by_queue: list[list[Clock]] = [[] for _ in QUEUES]
     clocks: list[Clock] = []
     for row, (queue, position) in enumerate(zip(dynamic.queue.tolist(), dynamic.position.tolist(), strict=True)):

@@ -119,7 +119,9 @@ def check_waits(program: Program) -> None:
     for queue in range(len(QUEUES)):
         waits = queues == queue
         before[waits] = np.searchsorted(np.flatnonzero(dynamic.queue == queue), rows[waits])
-    for at in np.flatnonzero(counts > before)[:1]:
+    late = np.flatnonzero(counts > before)
+    if late.size:
+        at = late[np.argmin(rows[late])]
         name = who(program, dynamic.statics[dynamic.number[rows[at]]])
         raise ProgramError(
             f"{name}: in iteration {dynamic.index[rows[at]].tolist()} it waits for {counts[at]} completions of "

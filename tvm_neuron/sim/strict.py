@@ -32,9 +32,7 @@ class Streams:
         ]
         self.number = dynamic.number.tolist()
         self.index = dynamic.index.tolist()
-        self.waits: list[list[tuple[int, int]]] = [[] for _ in self.number]
-        for row, queue, count in zip(*(each.tolist() for each in dynamic.needs()), strict=True):
-            self.waits[row].append((queue, count))
+        self.waits = dynamic.waits()
         self.streams: list[list[int]] = [[] for _ in QUEUES]
         for row, queue in enumerate(dynamic.queue.tolist()):
             self.streams[queue].append(row)

@@ -6,7 +6,6 @@ A depthwise convolution's tile is [128, 128] for 128 numbers of each tap, and a 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,19 +45,8 @@ class Factored:
         return TensorTensor(tile(at, self.blocks * width, width, 1), mask, tile(numbers_at, width, 0, 1), "multiply")
 
 
-_FACTORED: WeakKeyDictionary[WeightTile, dict[int, Factored | None]] = WeakKeyDictionary()
-"""Tiles are asked for it whenever places are chosen and programs made."""
-
-
 def factored(tile: WeightTile, blocks: int = 2) -> Factored | None:
     """The tile so, if its rows have so many blocks at least, and numbers in one of them."""
-    known = _FACTORED.setdefault(tile, {})
-    if blocks not in known:
-        known[blocks] = _factored(tile, blocks)
-    return known[blocks]
-
-
-def _factored(tile: WeightTile, blocks: int) -> Factored | None:
     count, rows, _ = tile.packed.shape
     size = tile.columns
     values = tile.packed.reshape(count * rows, -1, size)

@@ -18,7 +18,7 @@ from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.tiling import PARTITIONS, Segment, runs
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class WeightTile:
     """Stationary tiles of one run of output channels: [tiles, rows, depth tiles * steps * columns]."""
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
-from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tvm_neuron.allocation.layouts import dram_strides
 from tvm_neuron.codegen.passes.canonical import canonical, split_axis
 from tvm_neuron.codegen.passes.pieces import on_box
 from tvm_neuron.codegen.passes.separate import separate
@@ -74,7 +74,7 @@ def _by_row(move: Block) -> list[Block] | None:
         return None
     row = Tensor(f"{load.tensor.name}.row", (load.tensor.elems,), load.tensor.dtype, "scratch")
     own = [Axis(f"d{d}", extent) for d, extent in enumerate(shape)]
-    steps = [prod(shape[d + 1 :]) for d in range(len(shape))]
+    steps = dram_strides(shape, range(len(shape)))
     there = Block(
         move.origin, tuple(own), row, (Linear(0, dict(zip(own, steps, strict=True))).expr(),),
         Load(load.tensor, tuple(map(Index, own))),

@@ -25,7 +25,7 @@ def pricer(rules: Sequence[Rule], context: Context) -> Callable[[Block], int]:
 
 
 def kernel_ps(kernel: Kernel, partition_of: Mapping[Tensor, int], device: Device) -> int:
-    """Its transfers and its work on each engine, one behind the other; those of inputs and outputs count, too.
+    """Its transfers and its work on each engine, one behind the other, and what crosses to or from device memory.
 
     A gather is left out: what it takes depends on no layout.
     """
@@ -37,7 +37,7 @@ def kernel_ps(kernel: Kernel, partition_of: Mapping[Tensor, int], device: Device
         return sum(work_of(kernel, device).values()) + stored + sum(map(moves.whole_ps, crossing))
     if not isinstance(load, Load) or load is ROOT:
         return 0
-    source, is_stored = _Side(load.tensor, linear_indices(load.indices) or ()), kernel.out.kind != "temp"
+    source, is_stored = _Side(load.tensor, linear_indices(load.indices) or ()), kernel.out.is_stored
     if load.tensor.kind == "temp" and permutes_partitions(kernel, load, partition_of):
         return moves.whole_ps(load.tensor, is_stored=True) + moves.between_ps(source, True, target, is_stored, axes)
     comes = load.tensor.kind != "temp" or load.tensor.value is not None

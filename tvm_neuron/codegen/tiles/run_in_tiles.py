@@ -19,7 +19,6 @@ from tvm_neuron.codegen.tiles.unroll import Unrolled, unroll
 from tvm_neuron.codegen.tiles.usage import NEAR, Usage, usage, worth_spilling
 from tvm_neuron.codegen.zones import Zones, divide
 from tvm_neuron.hw import Device
-from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.tensor import Tensor
 
 MOST_TILES = 1024  # of a group: flattened maps have rows of one element, of which tiles are too short for any engine
@@ -90,19 +89,17 @@ class _Tiling:
 
     def run(self) -> None:
         """Tiles group after group."""
-        at, now, seen = 0, None, list[Kernel]()
+        at = 0
         while True:
-            if now is None or self.kernels is not seen:
-                now, seen = (
-                    usage(self.kernels, self.partition_of, self.dtypes, self.in_dram, self.spilled),
-                    self.kernels,
-                )
-                taken = (stationary_bytes([kernel], self.partition_of) for kernel in self.kernels)
-                self.weights, self.failed = list(accumulate(taken, initial=0)), set()
-            step = next((s for s in range(at, len(self.kernels)) if self._is_too_large(s, now)), None)
-            if step is None:
-                return
-            at = self._tile(step, at, now)
+            kernels = self.kernels
+            now = usage(kernels, self.partition_of, self.dtypes, self.in_dram, self.spilled)
+            taken = (stationary_bytes([kernel], self.partition_of) for kernel in kernels)
+            self.weights, self.failed = list(accumulate(taken, initial=0)), set()
+            while self.kernels is kernels:
+                step = next((s for s in range(at, len(kernels)) if self._is_too_large(s, now)), None)
+                if step is None:
+                    return
+                at = self._tile(step, at, now)
 
     def _is_too_large(self, step: int, now: Usage) -> bool:
         kernel = self.kernels[step]
