@@ -96,7 +96,10 @@ class CompileError(NeuronError):
 
 
 class UnschedulableError(CompileError):
-    """No schedule takes an operator; `operator` is its name in the model, `reason` the message without it."""
+    """No schedule takes an operator; `operator` is its name in the model, `reason` the message without it.
+
+    `others` were found beside it, none of which a schedule takes either.
+    """
 
     code = "NCC501"
 
@@ -104,6 +107,7 @@ class UnschedulableError(CompileError):
         super().__init__(message)
         self.operator = operator
         self.reason = reason or message
+        self.others: list[UnschedulableError] = []
 
 
 class InternalError(CompileError):

@@ -18,9 +18,17 @@ import tvm_neuron
 from tests.onnx_models import make_model, reference
 from tvm_neuron import relay
 from tvm_neuron.build import BuildOptions, placed
-from tvm_neuron.codegen import capability, choose, compile_stage, emit_stage, function, legalise, worth
+from tvm_neuron.codegen import capability, choose, compile_stage, emit_stage, function, legalise, simplify, worth
 from tvm_neuron.codegen.share import multiplications, subgraphs
-from tvm_neuron.errors import DefectWarning, InternalError, OptionError, PlacementError, PlacementWarning, ProgramError
+from tvm_neuron.errors import (
+    DefectWarning,
+    InternalError,
+    OptionError,
+    PlacementError,
+    PlacementWarning,
+    ProgramError,
+    UnschedulableError,
+)
 from tvm_neuron.relay import graph_executor
 
 RNG = np.random.default_rng(20)
@@ -139,6 +147,27 @@ def test_the_operator_at_fault_runs_on_the_cpu(
         assert message.partition(": ")[2] in held.read("traceback.txt").decode()
         assert "nn.conv2d" in held.read("part.txt").decode()
         assert b"apache-tvm" in held.read("facts.json")
+
+
+def test_many_refused_beside_their_neighbours_leave_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than failures are counted: of 24 layers those that a rule refuses run on the CPU, and they alone."""
+    kernels_of = simplify.kernels_of
+
+    def picky(block: Any, *others: Any) -> Any:
+        if block.origin.name in {f"conv{number}" for number in range(12)}:
+            raise UnschedulableError(f"{block.origin}: no room", block.origin.name, "no room")
+        return kernels_of(block, *others)
+
+    monkeypatch.setattr(simplify, "kernels_of", picky)
+    weights = {f"w{i}": (0.2 * RNG.standard_normal((8, 8, 3, 3))).astype(np.float32) for i in range(24)}
+    names = ["x", *(f"c{i}" for i in range(23)), "y"]
+    nodes = [
+        helper.make_node("Conv", [names[i], f"w{i}"], [names[i + 1]], f"conv{i}", pads=[1, 1, 1, 1]) for i in range(24)
+    ]
+    report = tvm_neuron.report(build(make_model(nodes, {"x": [1, 8, 6, 6]}, ["y"], weights)))
+    assert {row.name: row.reason for row in report.placed("cpu")} == {
+        f"conv{number}": "beside its neighbours, no room" for number in range(12)
+    }
 
 
 @pytest.mark.filterwarnings("ignore::tvm_neuron.errors.PlacementWarning")

@@ -47,7 +47,9 @@ class Retreat:
             if self._options.must_compile and not operator_of(cause):
                 raise cause
             names = self._at_fault(failure)
-            reason = f"beside its neighbours, {cause.reason if isinstance(cause, UnschedulableError) else cause}"
+            reason = _beside_neighbours(cause)
+            if isinstance(cause, UnschedulableError) and self._failures > 1:  # one often leaves the others a way
+                self.reasons |= {other.operator: _beside_neighbours(other) for other in cause.others}
         else:
             operators = operators_of(failure.func)
             defect = internal_error(cause, failure.symbol)
@@ -101,6 +103,10 @@ class Retreat:
         except Exception:  # which of them is all that matters here: it is told with the part's own
             return True
         return False
+
+
+def _beside_neighbours(cause: Exception) -> str:
+    return f"beside its neighbours, {cause.reason if isinstance(cause, UnschedulableError) else cause}"
 
 
 def _last_of_failing(func: relax.Function, fails: Callable[[Graph], bool], has_time: Callable[[], bool]) -> set[str]:

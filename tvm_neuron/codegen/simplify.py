@@ -454,7 +454,15 @@ def _join_moves(w: _Work) -> None:
 
 
 def _apply_rules(w: _Work) -> None:
-    made = [kernels_of(block, w.rules, w.partition_of, w.device) for block in w.graph.blocks]
+    made, refused = [], []
+    for block in w.graph.blocks:
+        try:
+            made.append(kernels_of(block, w.rules, w.partition_of, w.device))
+        except UnschedulableError as error:
+            refused.append(error)
+    if refused:
+        refused[0].others = refused[1:]
+        raise refused[0]
     w.has_rows = any(len(ways) > 1 for ways in made)
     w.kernels = list(chain.from_iterable(ways[-1] if w.moves_rows else ways[0] for ways in made))
 

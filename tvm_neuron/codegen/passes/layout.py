@@ -19,7 +19,7 @@ from tvm_neuron.codegen.passes.product_layout import (
     summed_together,
 )
 from tvm_neuron.codegen.passes.rows_in_order import rows_in_order
-from tvm_neuron.schedule.expr import Apply, Axis, Index, Load, Num, axes_of, loads
+from tvm_neuron.schedule.expr import Apply, Axis, Index, Load, axes_of, loads
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
@@ -346,12 +346,15 @@ def _is_at(tensor: Tensor, reader: Block) -> bool:
 
 
 def _writable_dim(preferred: int, leader: Block, siblings: list[Block]) -> int:
-    """`preferred`, or for a moved tensor whose fills an engine can't reach so, the longest dimension where it can."""
-    if leader.combine or not isinstance(leader.expr, Load):
+    """`preferred`, or the longest dimension where engines reach what they fill or compute, if they don't so.
+
+    Parts of a tensor may be computed apart, as those of heads; what is only moved gets anywhere.
+    """
+    if is_constant_contraction(leader) or product_factors(leader):
         return preferred
     shape = leader.output.shape
-    fills = [linear_indices(block.index) for block in siblings if isinstance(block.expr, Num)]
-    reachable = [d for d in range(len(shape)) if all(maps is not None and _is_reachable(maps[d]) for maps in fills)]
+    written = [linear_indices(block.index) for block in siblings if moved_load(block) is None]
+    reachable = [d for d in range(len(shape)) if all(maps is not None and _is_reachable(maps[d]) for maps in written)]
     return preferred if preferred in reachable or not reachable else max(reachable, key=lambda d: shape[d])
 
 

@@ -112,7 +112,10 @@ def choose_result_dim(block: Block, graph: Graph) -> int:
 
     Where there is none, the rule refuses the block.
     """
-    tensor, dims, wishes = block.output, result_dims(block) or [0], _Wishes(graph)
+    tensor, wishes = block.output, _Wishes(graph)
+    others = [result_dims(other) for other in graph.writers(tensor) if product_factors(other)]  # of other heads, say
+    dims = result_dims(block) or [0]
+    dims = [dim for dim in dims if all(dim in each for each in others)] or dims
     split = wishes.split(tensor)
     dims = [dim for dim in dims if dim not in split] or dims
     return max(dims, key=lambda dim: (wishes.of(tensor, dim, LOOKAHEAD), min(tensor.shape[dim], PARTITIONS)))
