@@ -1,9 +1,12 @@
-"""The patterns for `FuseOpsByPattern`: one per operator and number of operands that the module holds.
+"""The patterns for `FuseOpsByPattern`: one for all operators that the module holds, one for each kernel by hand.
 
-No list of operators is kept by hand: what the plan places on the NeuronCore is what the patterns accept.
+No list of operators is kept by hand: what the plan places on the NeuronCore is what the patterns accept. TVM makes the
+module anew for each pattern, so there are few.
 """
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Mapping, Sequence
+from functools import reduce
 
 import tvm
 from tvm import relax
@@ -11,7 +14,7 @@ from tvm.relax.dpl import is_op, wildcard
 from tvm.relax.transform import FusionPattern, PatternCheckContext
 
 from tvm_neuron.frontend.by_hand import kernel_name
-from tvm_neuron.frontend.origin import bindings_of, op_name, origin_of
+from tvm_neuron.frontend.origin import bindings_of, origin_of
 from tvm_neuron.partition.plan import Plan
 
 ORIGIN_ATTR = "neuron.origin"
@@ -27,21 +30,22 @@ _ROOT = "root"
 
 
 def make_patterns(func: relax.Function, plan: Plan) -> list[FusionPattern]:
-    """A pattern for each kind of call in `func` of which `plan` places at least one on the NeuronCore."""
+    """For the calls in `func` that `plan` places on the NeuronCore."""
     numbers = {var: number for number, var in enumerate(plan.decisions)}
-    kinds = {}
-    for binding in bindings_of(func):
-        if plan.is_on_neuroncore(binding.var):
-            call = binding.value
-            alone = binding.var if kernel_name(call) else None
-            kinds[(call.op.name, len(call.args), alone)] = call
-    return [_pattern(call, alone, plan, numbers) for (_, _, alone), call in kinds.items()]
+    calls = {binding.var: binding.value for binding in bindings_of(func) if plan.is_on_neuroncore(binding.var)}
+    by_hand = {var: call for var, call in calls.items() if kernel_name(call)}
+    kinds = {(call.op.name, len(call.args)): call for var, call in calls.items() if var not in by_hand}
+    shared = [_pattern(list(kinds.values()), None, plan, numbers)] if kinds else []
+    return [*shared, *(_pattern([call], var, plan, numbers) for var, call in by_hand.items())]
 
 
-def _pattern(call: relax.Call, alone: relax.Var | None, plan: Plan, numbers: Mapping[relax.Var, int]) -> FusionPattern:
-    """`op(*, *, ...)`, accepted where the plan says so; the composite carries the origin, so equal ones stay apart.
+def _pattern(
+    calls: Sequence[relax.Call], alone: relax.Var | None, plan: Plan, numbers: Mapping[relax.Var, int]
+) -> FusionPattern:
+    """`op(*, *, ...)` as one of `calls`, accepted where the plan says so.
 
-    A kernel written by hand is `alone`: the code generator that its pattern names is no other's, so nothing joins it.
+    The composite carries the origin, so equal ones stay apart. A kernel written by hand is `alone`: the code generator
+    that its pattern names is no other's, so nothing joins it.
     """
 
     found: dict[tvm.ir.Expr, int] = {}
@@ -59,6 +63,7 @@ def _pattern(call: relax.Call, alone: relax.Var | None, plan: Plan, numbers: Map
         origin = origin_of(root)
         return {ORIGIN_ATTR: origin.encode() if origin else "", NUMBER_ATTR: found[root]}
 
-    pattern = is_op(call.op.name)(*(wildcard() for _ in call.args))
+    each = [is_op(call.op.name)(*(wildcard() for _ in call.args)) for call in calls]
+    pattern = reduce(operator.or_, each)
     generator = CODEGEN if alone is None else f"{CODEGEN}_{numbers[alone]}"
-    return FusionPattern(f"{generator}.{op_name(call)}", pattern, {_ROOT: pattern}, is_accepted, attributes)
+    return FusionPattern(f"{generator}.operator", pattern, {_ROOT: pattern}, is_accepted, attributes)
