@@ -136,3 +136,35 @@ def test_what_is_infinite_stays_in_its_group(is_mixed: bool) -> None:
     (wanted,), (found,) = reference(model, {"x": x}), on_core(model, {"x": x}, "inf2")
     np.testing.assert_array_equal(np.isfinite(found), np.isfinite(wanted))
     assert np.isfinite(wanted).any() != is_mixed
+
+
+def group_spreads(groups: int, each: int, size: int, reads_channels: bool) -> onnx.ModelProto:
+    """As EvoNorm has it: images divided by the deviation, or the root mean square, of groups of their channels.
+
+    Means are taken over three dimensions at once; squares are of channels, or of groups' channels less their means.
+    """
+    squares = "squares = Mul(c, c)  apart = Reshape(squares, parts)"
+    if not reads_channels:
+        squares = "g = Reshape(c, parts)  mean = ReduceMean(g, axes)  less = Sub(g, mean)  apart = Mul(less, less)"
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["": 19]> g (float[1, 3, {size}, {size}] x)
+        => (float[1, {groups * each}, {size}, {size}] y) <
+        int64[5] parts = {{ 1, {groups}, {each}, {size}, {size} }}, int64[3] axes = {{ 2, 3, 4 }},
+        int64[5] spread = {{ 1, {groups}, {each}, 1, 1 }}, int64[4] channels = {{ 1, {groups * each}, 1, 1 }} > {{
+        c = Conv<pads = [1, 1, 1, 1]>(x, w)  {squares}  of_group = ReduceMean(apart, axes)  root = Sqrt(of_group)
+        all = Expand(root, spread)  by = Reshape(all, channels)  y = Div(c, by) }}"""
+    )
+    w = np.random.default_rng(6).standard_normal((groups * each, 3, 3, 3)).astype(np.float32) / 5
+    model.graph.initializer.append(onnx.numpy_helper.from_array(w, "w"))
+    return model
+
+
+@pytest.mark.parametrize(("chip", "fp32_cast"), PRECISIONS)
+@pytest.mark.parametrize(("groups", "each", "size"), [(4, 16, 17), (3, 5, 12), (40, 16, 9)])
+@pytest.mark.parametrize("reads_channels", [True, False])
+def test_means_over_channels_and_pixels(
+    reads_channels: bool, groups: int, each: int, size: int, chip: str, fp32_cast: str
+) -> None:
+    """More than are summed on one partition: each channel's pixels first, and then the channels of a group."""
+    x = np.random.default_rng(7).standard_normal((1, 3, size, size)).astype(np.float32)
+    check(group_spreads(groups, each, size, reads_channels), {"x": x}, chip, fp32_cast)

@@ -14,6 +14,7 @@ import numpy as np
 
 from tvm_neuron.codegen.passes.by_array import Mixed
 from tvm_neuron.codegen.passes.copies import replace_tensors
+from tvm_neuron.codegen.passes.inside import reduced_inside
 from tvm_neuron.codegen.passes.moves import plain_axes
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, axes_of, loads, replace_axes, rewrite
@@ -49,6 +50,7 @@ def group_sums(graph: Graph, device: Device) -> bool:
     Of several images, sums within partitions need no more instructions.
     """
     has_changed, passes = False, device.fp32_matmul_passes
+    _sum_channels_first(graph)
     for block in graph.blocks:
         groups = _groups(graph, block)
         if groups is None or not passes:
@@ -75,6 +77,18 @@ def group_sums(graph: Graph, device: Device) -> bool:
             graph.replace(reader, other)
         has_changed = True
     return has_changed
+
+
+def _sum_channels_first(graph: Graph) -> None:
+    """Has sums over groups of channels, and over more than these, add up each channel first, as layouts would."""
+    for block in graph.blocks:
+        load = block.expr
+        maps = linear_indices(load.indices) if block.combine == "add" and isinstance(load, Load) else None
+        for dim in range(len(maps or ())):
+            staged = reduced_inside(block, load, maps, dim) if maps and isinstance(load, Load) else None
+            if staged and _groups(graph, staged[1]):
+                graph.replace(block, *staged)
+                break
 
 
 def _groups(graph: Graph, block: Block) -> _Groups | None:
