@@ -160,7 +160,7 @@ def group_spreads(groups: int, each: int, size: int, reads_channels: bool) -> on
 
 
 @pytest.mark.parametrize(("chip", "fp32_cast"), PRECISIONS)
-@pytest.mark.parametrize(("groups", "each", "size"), [(4, 16, 17), (3, 5, 12), (40, 16, 9)])
+@pytest.mark.parametrize(("groups", "each", "size"), [(4, 16, 17), (3, 5, 12), (40, 16, 9), (72, 16, 4)])
 @pytest.mark.parametrize("reads_channels", [True, False])
 def test_means_over_channels_and_pixels(
     reads_channels: bool, groups: int, each: int, size: int, chip: str, fp32_cast: str

@@ -14,6 +14,7 @@ import numpy as np
 
 from tvm_neuron.codegen.passes.by_array import Mixed
 from tvm_neuron.codegen.passes.copies import replace_tensors
+from tvm_neuron.codegen.passes.flat_groups import flat_groups
 from tvm_neuron.codegen.passes.inside import reduced_inside
 from tvm_neuron.codegen.passes.moves import plain_axes
 from tvm_neuron.hw import Device
@@ -50,6 +51,7 @@ def group_sums(graph: Graph, device: Device) -> bool:
     Of several images, sums within partitions need no more instructions.
     """
     has_changed, passes = False, device.fp32_matmul_passes
+    flat_groups(graph)
     _sum_channels_first(graph)
     for block in graph.blocks:
         groups = _groups(graph, block)

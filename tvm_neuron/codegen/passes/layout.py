@@ -126,6 +126,9 @@ class _Layout:
             return self._lay_out(rest)
         kept = [d for d, m in enumerate(maps) if m.terms and not any(axis.is_reduction for axis in m.terms)]
         if block.combine == "add" and not kept and load.tensor.elems > _FEW:
+            groups = [d for d, m in enumerate(maps) if len(m.terms) > 1 and reduced_inside(block, load, maps, d)]
+            if groups:  # the array's ones don't tell them apart
+                return self._lay_out(self.copies.along(block, load, groups[0]))
             return _with_ones(block, load, maps[self.partition_of[load.tensor]])
         single = [d for d, m in enumerate(maps) if not m.terms and load.tensor.elems <= _FEW]
         if kept or single:  # readers beside the reduction can use such a copy, too
