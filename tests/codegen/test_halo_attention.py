@@ -10,7 +10,7 @@ from tvm_neuron import BuildOptions, relay
 
 HEADS, WIDTH, BLOCKS = 8, 8, 4
 ROUNDINGS = 20
-"""Operands of two convolutions and four products, and what lies between them."""
+"""Operands of three convolutions and four products, and what lies between them."""
 
 
 def _model() -> onnx.ModelProto:

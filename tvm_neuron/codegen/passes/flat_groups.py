@@ -6,8 +6,9 @@ One dimension lies on the partitions, and neither that of the groups nor that of
 from dataclasses import replace
 
 from tvm_neuron.codegen.passes.canonical import canonical, united
+from tvm_neuron.codegen.passes.join_dims import in_step, with_joined
 from tvm_neuron.codegen.passes.moves import read_through
-from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, every_load, rewrite
+from tvm_neuron.schedule.expr import Expr, Index, Load, Num, every_load, rewrite
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
@@ -15,19 +16,19 @@ from tvm_neuron.schedule.tensor import Tensor
 
 def flat_groups(graph: Graph) -> None:
     """Lays those tensors flat that are made, element by element, of one whose channels are in one dimension."""
+    is_any = False
     for tensor in list(graph.tensors()):
         writers, readers = graph.writers(tensor), graph.readers(tensor)
         dim = _parted_dim(writers[0]) if len(writers) == 1 and tensor.kind == "temp" else None
         if dim is None or not all(_is_plain(reader, tensor) for reader in readers):
             continue
-        shape = tensor.shape
-        flat = Tensor(
-            f"{tensor.name}.flat", (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]), tensor.dtype
-        )
-        graph.replace(writers[0], united(replace(writers[0], output=flat, index=_joined(writers[0].index, shape, dim))))
+        flat, is_any = with_joined(tensor, dim), True
+        index = _joined(writers[0].index, tensor.shape, dim)
+        graph.replace(writers[0], united(replace(writers[0], output=flat, index=index)))
         for reader in readers:
             graph.replace(reader, _reading(reader, tensor, flat, dim))
-    read_through(graph)
+    if is_any:
+        read_through(graph)
 
 
 def _parted_dim(block: Block) -> int | None:
@@ -37,15 +38,10 @@ def _parted_dim(block: Block) -> int | None:
         return None
     read = [part for load in block.loads() if load.tensor.value is None for part in linear_indices(load.indices) or ()]
     for dim in range(len(out) - 1):
-        outer, inner = (_counter(out[d], block.output.shape[d]) for d in (dim, dim + 1))
-        if outer and inner and Linear(0, {outer: inner.extent, inner: 1}) in read:
+        pair = in_step(block.output, out, dim)
+        if pair and Linear(0, {pair[0]: pair[1].extent, pair[1]: 1}) in read:
             return dim
     return None
-
-
-def _counter(part: Linear, extent: int) -> Axis | None:
-    """The axis that alone counts all of a dimension of several elements."""
-    return next((axis for axis in part.terms if part == Linear(0, {axis: 1}) and axis.extent == extent > 1), None)
 
 
 def _is_plain(reader: Block, tensor: Tensor) -> bool:
@@ -54,8 +50,9 @@ def _is_plain(reader: Block, tensor: Tensor) -> bool:
 
 def _reading(reader: Block, tensor: Tensor, flat: Tensor, dim: int) -> Block:
     def leaf(part: Num | Index | Load) -> Expr:
-        is_it = isinstance(part, Load) and part.tensor is tensor
-        return Load(flat, _joined(part.indices, tensor.shape, dim)) if is_it and isinstance(part, Load) else part
+        if isinstance(part, Load) and part.tensor is tensor:
+            return Load(flat, _joined(part.indices, tensor.shape, dim))
+        return part
 
     return united(canonical(reader.with_expr(rewrite(reader.expr, leaf))))
 
@@ -63,9 +60,4 @@ def _reading(reader: Block, tensor: Tensor, flat: Tensor, dim: int) -> Block:
 def _joined(indices: tuple[Expr, ...], shape: tuple[int, ...], dim: int) -> tuple[Expr, ...]:
     """The places in the flat tensor."""
     outer, inner = (linear_indices(indices) or ())[dim : dim + 2]
-    places = dict.fromkeys((*outer.terms, *inner.terms), 0)
-    for part, times in ((outer, shape[dim + 1]), (inner, 1)):
-        for axis, step in part.terms.items():
-            places[axis] += times * step
-    at = Linear(outer.const * shape[dim + 1] + inner.const, places)
-    return (*indices[:dim], at.expr(), *indices[dim + 2 :])
+    return (*indices[:dim], (outer.scaled(shape[dim + 1]) + inner).expr(), *indices[dim + 2 :])

@@ -51,11 +51,13 @@ def group_sums(graph: Graph, device: Device) -> bool:
     Of several images, sums within partitions need no more instructions.
     """
     has_changed, passes = False, device.fp32_matmul_passes
+    if not passes:
+        return False
     flat_groups(graph)
     _sum_channels_first(graph)
     for block in graph.blocks:
         groups = _groups(graph, block)
-        if groups is None or not passes:
+        if groups is None:
             continue
         others = (axis.extent for axis in block.spatial if axis is not groups.outer)
         if _SHARE * passes * prod(others) > device.matmul_min_cycles:
@@ -85,12 +87,12 @@ def _sum_channels_first(graph: Graph) -> None:
     """Has sums over groups of channels, and over more than these, add up each channel first, as layouts would."""
     for block in graph.blocks:
         load = block.expr
-        maps = linear_indices(load.indices) if block.combine == "add" and isinstance(load, Load) else None
-        for dim in range(len(maps or ())):
-            staged = reduced_inside(block, load, maps, dim) if maps and isinstance(load, Load) else None
-            if staged and _groups(graph, staged[1]):
-                graph.replace(block, *staged)
-                break
+        if block.combine != "add" or not isinstance(load, Load) or (maps := linear_indices(load.indices)) is None:
+            continue
+        ways = (reduced_inside(block, load, maps, dim) for dim in range(len(maps)))
+        staged = next((way for way in ways if way and _groups(graph, way[1])), None)
+        if staged:
+            graph.replace(block, *staged)
 
 
 def _groups(graph: Graph, block: Block) -> _Groups | None:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from math import prod
 
-from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, axes_of, replace_axes
+from tvm_neuron.schedule.expr import Axis, Index, Load, replace_axes
 from tvm_neuron.schedule.graph import Block
 from tvm_neuron.schedule.linear import Linear, counts
 from tvm_neuron.schedule.tensor import Tensor
@@ -36,9 +36,9 @@ def reduced_inside(block: Block, load: Load, maps: tuple[Linear, ...], dim: int)
         return None
     dtype = "float32" if "float" in block.output.dtype else block.output.dtype
     parts = Tensor(f"{block.output.name}.inside", (channel.extent, *(axis.extent for axis in kept)), dtype)
-    by: dict[Axis, Expr] = {axis: Index(Axis(axis.name, axis.extent)) for axis in kept}
-    own = [channel, *(axis for index in by.values() for axis in axes_of(index))]
-    read = replace_axes(load, by)
+    mine = {axis: Axis(axis.name, axis.extent) for axis in kept}
+    own = (channel, *mine.values())
+    read = replace_axes(load, {axis: Index(each) for axis, each in mine.items()})
     assert isinstance(read, Load)
     read = replace(read, indices=(*read.indices[:dim], Index(channel), *read.indices[dim + 1 :]))
     inside = Block(block.origin, (*own, *inner), parts, tuple(map(Index, own)), read, block.combine, block.init)

@@ -68,7 +68,7 @@ def _together(block: Block) -> dict[Pair, list[Dim]]:
     for tensor, indices, maps in every:
         uses.update(axis for index in indices for axis in axes_of(index))
         for d in range(len(tensor.shape) - 1):
-            pair = _in_step(tensor, maps, d) if maps and tensor.kind == "temp" and tensor.value is None else None
+            pair = in_step(tensor, maps, d) if maps and tensor.kind == "temp" and tensor.value is None else None
             if pair is not None:
                 found.setdefault(pair, []).append((tensor, d))
     parts = [part for _, _, maps in every for part in maps or ()]
@@ -102,7 +102,7 @@ def _places(block: Block) -> list[tuple[Tensor, tuple[Expr, ...]]]:
     return list(dict.fromkeys([(block.output, block.index), *((x.tensor, x.indices) for x in every_load(block.expr))]))
 
 
-def _in_step(tensor: Tensor, maps: tuple[Linear, ...], d: int) -> Pair | None:
+def in_step(tensor: Tensor, maps: tuple[Linear, ...], d: int) -> Pair | None:
     """The two axes that count a dimension and the next one, each all of it."""
     outer, inner = (_counter(maps[at], tensor.shape[at]) for at in (d, d + 1))
     return (outer, inner) if outer is not None and inner is not None and outer is not inner else None
@@ -119,7 +119,7 @@ class _Join:
 
     def __init__(self, graph: Graph, group: _Group) -> None:
         self.at = dict(group.dims)
-        self.joined = {tensor: _shaped(tensor, d) for tensor, d in group.dims}
+        self.joined = {tensor: with_joined(tensor, d) for tensor, d in group.dims}
         blocks: list[Block] = []
         for block in graph.blocks:
             is_joined = block in group.blocks
@@ -139,7 +139,7 @@ class _Join:
 
         def place(tensor: Tensor, indices: tuple[Expr, ...]) -> tuple[Tensor, tuple[Expr, ...]]:
             maps, d = linear_indices(indices) or (), self.at.get(tensor)
-            pair = None if d is None else _in_step(tensor, maps, d)
+            pair = None if d is None else in_step(tensor, maps, d)
             joined = (
                 [_counted(index, part, both) for index, part in zip(indices, maps, strict=True)] if maps else indices
             )
@@ -180,6 +180,7 @@ def _counted(index: Expr, part: Linear, both: Mapping[Pair, Axis]) -> Expr:
     return Linear(part.const, terms).index()
 
 
-def _shaped(tensor: Tensor, d: int) -> Tensor:
+def with_joined(tensor: Tensor, d: int) -> Tensor:
+    """A tensor like it, with a dimension and the next one as one."""
     shape = (*tensor.shape[:d], tensor.shape[d] * tensor.shape[d + 1], *tensor.shape[d + 2 :])
     return replace(tensor, name=f"{tensor.name}.joined", shape=shape)
