@@ -46,6 +46,29 @@ def test_sums_over_more_axes_than_an_access_pattern_has(op: str, shape: tuple[in
     np.testing.assert_allclose(run_on_core(nodes, {"x": x}, {}), wanted, rtol=x.size * 2.0**-24)
 
 
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin", "ReduceSum", "ReduceProd"])
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [((3, 2, 3, 4, 5), (1, 2, 3, 4)), ((3, 4, 5, 2, 6), (0, 1, 2, 4)), ((2, 3, 2, 3, 2, 3, 2), (0, 1, 3, 5, 6))],
+)
+@pytest.mark.parametrize("target", ["neuron", "neuron/inf2"])
+def test_more_axes_than_an_access_pattern_has_in_a_batch(
+    op: str, shape: tuple[int, ...], axes: tuple[int, ...], target: str
+) -> None:
+    """In stages, on the core: n factors or terms around 1 are off by n units at most."""
+    x = np.random.default_rng(len(axes)).uniform(0.99, 1.01, shape).astype(np.float32)
+    nodes = [
+        helper.make_node("Abs", ["x"], ["a"], name="abs"),
+        helper.make_node(op, ["a", "axes"], ["r"], name="reduce", keepdims=1),
+        helper.make_node("Mul", ["r", "a"], ["y"], name="mul"),
+    ]
+    found = run_on_core(nodes, {"x": x}, {"axes": np.array(axes, np.int64)}, target)
+    reference = {**_NUMPY, "ReduceSum": np.sum}[op]
+    exact = x.astype(np.float64)
+    wanted = reference(exact, axis=axes, keepdims=True) * exact
+    np.testing.assert_allclose(found, wanted, rtol=x.size * 2.0**-24)
+
+
 def test_integers() -> None:
     """The same of a dtype that is exact in float32; the number is compared with every element."""
     x = np.random.default_rng(0).integers(-100, 100, (30, 40)).astype(np.float32)

@@ -1,8 +1,8 @@
 """split_reductions: a reduction of an expression becomes the expression, as a tensor, and a reduction of that.
 
-stage_reductions: one over everything becomes several: along the free axes, and over what that leaves, side by side in
-one partition. (Sums need not, but over more axes than an access pattern has: the PE array, or one partition, adds up
-partitions.)
+stage_reductions: one over everything, or over more axes than an access pattern has, becomes several: along the free
+axes, and over what that leaves, side by side in one partition. (Sums of fewer axes need not: the PE array, or one
+partition, adds up partitions.)
 """
 
 from dataclasses import replace
@@ -35,20 +35,20 @@ def split_reductions(graph: Graph) -> None:
 
 
 def stage_reductions(graph: Graph) -> None:
-    """Reduces whole tensors in stages that have an instruction each."""
+    """Reduces in stages that have an instruction each."""
     for block in graph.blocks:
-        if _is_over_everything(block):
+        if _is_large(block):
             graph.replace(block, *_in_stages(block))
 
 
-def _is_over_everything(block: Block) -> bool:
-    """Whether a sum, maximum, minimum or product of a whole tensor is taken, which one instruction can't."""
+def _is_large(block: Block) -> bool:
+    """Whether a sum, maximum, minimum or product is taken of more than one instruction can."""
     if not block.combine or not isinstance(block.expr, Load) or block.expr.tensor.value is not None:
         return False
-    long = [axis for axis in block.axes if axis.extent > 1]
+    long = [axis for axis in block.reduction if axis.extent > 1]
+    is_over_everything = all(axis.extent == 1 for axis in block.spatial)
     is_long = block.combine != "add" and prod(axis.extent for axis in long) > _LONG
-    is_large = len(long) > _MOST_AXES or is_long
-    return is_large and all(axis.is_reduction for axis in long)
+    return len(long) > _MOST_AXES or (is_over_everything and is_long)
 
 
 def _in_stages(block: Block) -> list[Block]:
@@ -66,15 +66,17 @@ def _in_stages(block: Block) -> list[Block]:
 
 def _keep(block: Block, kept: list[Axis]) -> tuple[Block, Block]:
     """The reduction of all but some axes, and that of these."""
-    own = {axis: Axis(axis.name, axis.extent) for axis in kept}
+    left = (*block.spatial, *kept)
+    own = {axis: Axis(axis.name, axis.extent) for axis in left}
     rest = tuple(Axis(axis.name, axis.extent, is_reduction=True) for axis in kept)
-    parts = Tensor(f"{block.output.name}.parts", tuple(axis.extent for axis in kept), block.output.dtype)
+    parts = Tensor(f"{block.output.name}.parts", tuple(axis.extent for axis in left), block.output.dtype)
     others = tuple(axis for axis in block.reduction if axis not in kept)
     index: dict[Axis, Expr] = {axis: Index(mine) for axis, mine in own.items()}
     expr = replace_axes(block.expr, index)
     axes = (*own.values(), *others)
     stage = Block(block.origin, axes, parts, tuple(index.values()), expr, block.combine, block.init)
-    return stage, replace(block, axes=(*block.spatial, *rest), expr=Load(parts, tuple(map(Index, rest))))
+    of_left = (*block.spatial, *rest)
+    return stage, replace(block, axes=of_left, expr=Load(parts, tuple(map(Index, of_left))))
 
 
 def _rows(extent: int) -> int:
