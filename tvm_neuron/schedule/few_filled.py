@@ -26,8 +26,11 @@ def few_filled(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
 
 def where_filled(weights: NDArray[Any]) -> NDArray[np.bool_]:
     """Where weights [K, *steps, M] are not zero, as an array of few that are filled: a channel's steps lie together."""
-    apart = np.moveaxis(weights, -1, 1)
-    found = few_filled(apart.shape, np.bool_)
-    for start in range(0, len(apart), _ROWS):
-        found[start : start + _ROWS][np.nonzero(apart[start : start + _ROWS] != 0)] = True
-    return np.moveaxis(found, 1, -1)
+    depth, *steps, width = weights.shape
+    apart = few_filled((depth, width, *steps), np.bool_)
+    by_step = apart.reshape(depth, width, -1)
+    for start in range(0, depth, _ROWS):
+        filled = np.flatnonzero(weights[start : start + _ROWS] != 0)  # of what lies as it is read, which is quicker
+        row, step, column = np.unravel_index(filled, (min(_ROWS, depth), by_step.shape[2], width))
+        by_step[start + row, column, step] = True
+    return np.moveaxis(apart, 1, -1)

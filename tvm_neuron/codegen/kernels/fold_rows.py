@@ -60,17 +60,17 @@ def fold_rows(kernels: list[Kernel], partition_of: dict[Tensor, int], device: De
 
 def _best(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> _Choice:
     """The folds that take the engines least time, each tried after what was found before."""
-    bare: list[Kernel] = []
-
-    def tried(folds: dict[Tensor, Fold]) -> _Choice:
-        bare.extend(map(_without_values, kernels if not bare else ()))
-        found, _ = apply_folds(folds, bare, partition_of)
-        return _Choice(folds, *_times(found, device))
-
     rows = possible_folds(kernels, partition_of, _ROWS_ALONE)
     squares = possible_folds(kernels, partition_of, _ROWS_OF_SQUARES)
     squares = {tensor: fold for tensor, fold in squares.items() if _squares(tensor, fold) >= device.matmul_min_cycles}
-    best = _Choice({}, *(_times(kernels, device) if rows or squares else (0, 0, 0)))
+    changing = {*rows, *squares}
+    bare = [each if changing.isdisjoint(each.tensors) else _without_values(each) for each in kernels]
+
+    def tried(folds: dict[Tensor, Fold]) -> _Choice:
+        found, _ = apply_folds(folds, bare, partition_of)
+        return _Choice(folds, *_times(found, device))
+
+    best = _Choice({}, *(_times(bare, device) if changing else (0, 0, 0)))
     for size in _sizes(rows):
         best = min(best, tried({tensor: fold for tensor, fold in rows.items() if fold.rows >= size}), key=_TIME)
     for size in _sizes(squares):
