@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from tvm_neuron.program import Origin
-from tvm_neuron.schedule.expr import Apply, Load, axes_of, loads
+from tvm_neuron.schedule.expr import Apply, Axis, Load, axes_of, loads
 from tvm_neuron.schedule.graph import Block, Graph
 from tvm_neuron.schedule.kernel import Contraction, Kernel, Product
 from tvm_neuron.schedule.roles import factors
@@ -69,6 +69,9 @@ def _sums_products(block: Block) -> bool:
 def _macs(block: Block, data: Load, elems: int) -> int:
     """Products of the block, or those that `elems` of its data are in, each being in as many as any other, if fewer."""
     products = prod(axis.extent for axis in block.axes)
-    along = [set(axes_of(index)) for index in data.indices]
-    own = {max(axes, key=lambda axis: (not axis.is_reduction, axis.extent)) for axes in along if axes}
-    return min(products, elems * (products // prod(axis.extent for axis in own)))
+    own: dict[Axis, int] = {}  # of a dimension that is read in groups, several values of its axis read the same
+    for size, index in zip(data.tensor.shape, data.indices, strict=True):
+        if axes := set(axes_of(index)):
+            axis = max(axes, key=lambda axis: (not axis.is_reduction, axis.extent))
+            own[axis] = max(own.get(axis, 1), min(axis.extent, size))
+    return min(products, elems * (products // prod(own.values())))

@@ -5,34 +5,27 @@ trained. A branch with a smaller kernel has its weights amid zeros; a batch norm
 tensor itself, has a single weight for each channel.
 """
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial, reduce
-from typing import Any
+from functools import reduce
 
 import numpy as np
-import tvm
 from numpy.typing import NDArray
 from tvm import relax
 
 from tvm_neuron.frontend.convolution import Convolution, is_convolution
 from tvm_neuron.frontend.decompose.emitter import Emitter
 from tvm_neuron.frontend.decompose.shapes import static_shape
-from tvm_neuron.frontend.origin import bindings_of, origin_of, with_blocks
+from tvm_neuron.frontend.known import Made, constant_of, is_of_channels, uses_of
+from tvm_neuron.frontend.origin import origin_of, with_blocks
 
-_FOLDED: Mapping[str, Callable[..., Any]] = {
-    "relax.add": np.add, "relax.subtract": np.subtract, "relax.multiply": np.multiply, "relax.divide": np.divide,
-    "relax.sqrt": np.sqrt, "relax.rsqrt": lambda x: 1 / np.sqrt(x),
-}  # fmt: skip
-"""What becomes of constants, as batch norms have them."""
 _ONE = np.ones(1)
 
 
 def join_convolutions(func: relax.Function) -> relax.Function:
     """Replace such sums."""
-    uses = _uses(func)
+    uses = uses_of(func)
     blocks = []
     for block in func.body.blocks:
         made = {binding.var: binding.value for binding in block.bindings if isinstance(binding, relax.VarBinding)}
@@ -55,7 +48,7 @@ class _Term:
 class _Sums:
     """The sums among the bindings of a block."""
 
-    def __init__(self, made: Mapping[relax.Var, relax.Expr], uses: Counter[relax.Var]) -> None:
+    def __init__(self, made: Made, uses: Counter[relax.Var]) -> None:
         self.made, self.uses = made, uses
         calls = [value for value in made.values() if isinstance(value, relax.Call)]
         self.inner = {term.value for call in calls for term in self._parts(call) if self._goes_on(term.value, call)}
@@ -87,7 +80,7 @@ class _Sums:
         parts: list[relax.Expr] = [emitter.emit(each.expr(), origin_of(each.call)) for each in found]
         biases: list[NDArray[np.float64]] = []
         for term in rest:
-            constant, scale = self._constant(term.value), term.scale.reshape(-1, *[1] * (rank - 2))
+            constant, scale = constant_of(term.value, self.made), term.scale.reshape(-1, *[1] * (rank - 2))
             if constant is not None:
                 biases.append(constant * scale)
             elif (scale == 1).all():
@@ -132,30 +125,10 @@ class _Sums:
             left, right = call.args
             return [_Term(left, _ONE), _Term(right, _ONE if name == "relax.add" else -_ONE)]
         for value, by in (call.args, call.args[::-1]) if name == "relax.multiply" else ():
-            scale = self._constant(by) if _is_of_channels(static_shape(by), shape) else None
+            scale = constant_of(by, self.made) if is_of_channels(static_shape(by), shape) else None
             if scale is not None and static_shape(value) == shape:
                 return [_Term(value, scale.reshape(-1))]
         return []
-
-    def _constant(self, value: relax.Expr) -> NDArray[np.float64] | None:
-        """What is known of a value; None where it depends on an input."""
-        value = self.made.get(value, value)
-        if isinstance(value, tvm.ir.GenericConst):
-            return value.value.numpy().astype(np.float64) if str(value.ty.dtype) == "float32" else None
-        name = getattr(getattr(value, "op", None), "name", "")
-        if name == "relax.reshape" and (shape := static_shape(value)) is not None:
-            whole = self._constant(value.args[0])
-            return None if whole is None else whole.reshape(shape)
-        parts = [self._constant(part) for part in value.args] if name in _FOLDED else [None]
-        return None if any(part is None for part in parts) else _FOLDED[name](*parts)
-
-
-def _is_of_channels(shape: tuple[int, ...] | None, result: tuple[int, ...]) -> bool:
-    """Whether an array has one number for each channel of a result [N, C, *dims], or one for all."""
-    if shape is None:
-        return False
-    whole = (*[1] * (len(result) - len(shape)), *shape)
-    return math.prod(shape) == 1 or whole == (1, result[1], *[1] * (len(result) - 2))
 
 
 def _add(found: list[Convolution], convolution: Convolution) -> None:
@@ -174,18 +147,3 @@ def _add_point(found: list[Convolution], term: _Term) -> bool:
             found[at] = both
             return True
     return False
-
-
-def _uses(func: relax.Function) -> Counter[relax.Var]:
-    """How many bindings read each variable, and whether the result does."""
-    found: Counter[relax.Var] = Counter()
-    for value in [*(binding.value for binding in bindings_of(func)), func.body.body]:
-        read: set[relax.Var] = set()
-        relax.analysis.post_order_visit(value, partial(_keep, read))
-        found.update(read)
-    return found
-
-
-def _keep(read: set[relax.Var], part: relax.Expr) -> None:
-    if isinstance(part, relax.Var):
-        read.add(part)

@@ -14,6 +14,7 @@ from tvm_neuron.errors import ModelError
 from tvm_neuron.frontend.decompose import decompose
 from tvm_neuron.frontend.entry import MAIN, with_main
 from tvm_neuron.frontend.join_convolutions import join_convolutions
+from tvm_neuron.frontend.join_slices import join_slices
 from tvm_neuron.frontend.kernels import kernels_as_operators, with_root_blocks
 from tvm_neuron.frontend.match_cast import unnest_match_casts
 from tvm_neuron.frontend.origin import OPERATORS_ATTR, bindings_of, origin_of, retag, rewrite_bindings, tag_natively
@@ -41,6 +42,7 @@ def normalize(mod: tvm.IRModule, params: Params | None = None) -> tvm.IRModule:
     mod = _on_functions(mod, drop_empty_parts)
     mod = _on_functions(mod, drop_identities)
     mod = _without_unread(relax.transform.CanonicalizeBindings()(mod))
+    mod = _on_functions(mod, join_slices)
     return _without_unread(_on_functions(mod, join_convolutions))
 
 

@@ -221,7 +221,7 @@ class _Run:
             psum = Tile("psum", "float32", Affine(low), columns, Affine(), shape_of.dims(dims))
             cost = Matmul(stationary=stationary, moving=moving, psum=psum, first=()).cost(device)
             found += run[2] * duration_ps(cost.busy_cycles, clock_hz(device, "pe"))
-        return found * prod(axis.extent for axis in self.root.steps)
+        return found * self.tile.steps
 
     def _emit_sums(self, spans: dict[Axis, Span], shape_of: Squeeze, psum: Tile) -> None:
         """Matmuls over the whole depth."""
@@ -260,13 +260,12 @@ class _Run:
         builder, dtype = self.emitter.builder, self.root.dtype
         _, size, count = run
         columns, item = self.tile.columns, size_bytes(dtype)
-        steps = prod(axis.extent for axis in self.root.steps)
+        inner = steps = self.tile.steps
         with ExitStack() as stack:
-            depths = [stack.enter_context(builder.loop(n)) for n in (count, *(a.extent for a in self.root.steps))]
-            inner = steps
+            depths = [stack.enter_context(builder.loop(n)) for n in (count, *(n for _, n in self.tile.places))]
             moves = [(spans[self.kernel.channel].depth, self.tile.row_elems), (depths[0], steps * columns)]
-            for axis, depth in zip(self.root.steps, depths[1:], strict=True):
-                inner //= axis.extent
+            for (_, places), depth in zip(self.tile.places, depths[1:], strict=True):
+                inner //= places
                 moves.append((depth, inner * columns))
             moving = self._moving(spans, run, depths)
             offset = affine(
@@ -277,12 +276,12 @@ class _Run:
             builder.emit(Matmul(stationary=stationary, moving=shape_of(moving), psum=psum, first=first))
 
     def _moving(self, spans: dict[Axis, Span], run: Segment, depths: Sequence[int | None]) -> Tile:
-        """The data of one run of summed channels, at the steps of the loops at `depths`."""
+        """The data of one run of summed channels, at the places of the window of the loops at `depths`."""
         data = self.emitter.storage(self.root.data)
         assert isinstance(data, OnChip)
         inside = {axis: spans[axis] for axis in self.kernel.free}
         inside[self.depth_axis] = Span(run[0], run[1], depths[0], PARTITIONS)
-        for axis, depth in zip(self.root.steps, depths[1:], strict=True):
-            inside[axis] = Span(0, 1, depth, 1)
+        for axis, (first, _), depth in zip(self.root.steps, self.tile.places, depths[1:], strict=True):
+            inside[axis] = Span(first, 1, depth, 1)
         maps: tuple[Linear, ...] = self.maps
         return data.tile(maps, self.depth_axis, self.kernel.free, inside)

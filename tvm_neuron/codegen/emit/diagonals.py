@@ -23,6 +23,7 @@ from tvm_neuron.schedule.tiling import PARTITIONS
 from tvm_neuron.sim.clock import clock_hz, duration_ps
 
 _TILES = 2  # in SBUF: one that the PE array reads, and one that is being made
+_MOST_SHARE = 4  # tiles that are made take 1 / this of SBUF at most: tensors and weights on their way need the rest
 
 Diagonal = tuple[WeightTile, Factored]
 
@@ -93,12 +94,15 @@ def masks_bytes(kernels: Iterable[Kernel], device: Device) -> int:
 
 
 def diagonals_bytes(kernels: Iterable[Kernel], device: Device) -> int:
-    """Of each partition, for the tiles that are there at the same time."""
+    """Of each partition, for the tiles that are there at the same time; larger ones come from DRAM."""
     sizes = (
-        prod(axis.extent for axis in root.steps) * min(root.weights.shape[-1], device.pe_columns)
-        * size_bytes(root.dtype) for root in _grouped(kernels, device)
+        _TILES * aligned(
+            prod(axis.extent for axis in root.steps) * min(root.weights.shape[-1], device.pe_columns)
+            * size_bytes(root.dtype)
+        ) for root in _grouped(kernels, device)
     )  # fmt: skip
-    return _TILES * aligned(max(sizes, default=0))
+    most = device.sbuf_bytes_per_partition // _MOST_SHARE
+    return max((size for size in sizes if size <= most), default=0)
 
 
 def _grouped(kernels: Iterable[Kernel], device: Device) -> Iterator[Contraction]:

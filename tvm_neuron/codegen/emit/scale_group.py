@@ -57,7 +57,7 @@ def _parts(emitter: Emitter, root: Contraction, tile: WeightTile) -> Iterable[tu
     storage = emitter.storage(root.scale.tensor)
     assert isinstance(storage, OnChip), f"{root.scale.tensor} was not brought into SBUF"
     depth, maps = channel_maps(root, root.scale.maps, emitter.plan.partition_of[root.scale.tensor])
-    each = prod(axis.extent for axis in root.steps) * tile.columns
+    each = tile.steps * tile.columns
     ends: dict[
         tuple[int, int], int
     ] = {}  # of the rows that are met, by depth tile and the chunk of channels that it meets

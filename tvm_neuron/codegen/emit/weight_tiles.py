@@ -17,6 +17,9 @@ from tvm_neuron.isa.dtypes import DTYPES, size_bytes
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.tiling import PARTITIONS, Segment, runs
 
+Places = tuple[tuple[int, int], ...]
+"""Of each axis of a window's steps: the first of those that any weights are at, and how many from there on."""
+
 
 @dataclass(frozen=True)
 class WeightTile:
@@ -26,7 +29,13 @@ class WeightTile:
     depth_runs: tuple[tuple[Segment, int, int], ...]  # (run of summed channels, index of its first tile, first column)
     packed: NDArray[Any]
     columns: int  # of one matmul: all of the run, or those of a corner
+    places: Places = ()
     repeats: int = 1  # how often each weight of the model occurs
+
+    @property
+    def steps(self) -> int:
+        """Matmuls over one run of summed channels: one for each place of the window that has weights."""
+        return prod(count for _, count in self.places)
 
     @property
     def row_elems(self) -> int:
@@ -45,24 +54,35 @@ class WeightTile:
         return replace(self, run=run, packed=self.packed[first : first + count])
 
 
+@dataclass(frozen=True)
+class _Cut:
+    """One run of output channels with the runs of summed channels that it depends on, its corners, and its places."""
+
+    run: Segment
+    depth: Sequence[Segment]
+    corners: Sequence[Corner] | None
+    places: Places
+
+
 _PACKED: WeakKeyDictionary[Kernel, dict[Hashable, list[WeightTile]]] = WeakKeyDictionary()
 """By kernel, which is emitted once for each order that the clock compares, and is of one device."""
+_CUTS: WeakKeyDictionary[Kernel, dict[Hashable, list[_Cut]]] = WeakKeyDictionary()
+"""In the same way."""
 
 
 def weight_tiles(kernel: Kernel, channels: Sequence[Segment], data_first: int, device: Device) -> list[WeightTile]:
     """The tiles of each run of output channels; the data's channel 0 lies on the absolute partition `data_first`.
 
-    Where whole blocks of the weights are zero (groups), each tile keeps only the depth it needs.
+    Where whole blocks of the weights are zero (groups), each tile keeps only the depth and the places it needs.
     """
     known = _PACKED.setdefault(kernel, {})
     key = (tuple(channels), data_first)
     if key not in known:
         root = kernel.root
         assert isinstance(root, Contraction)
-        found = _tile_runs(kernel, root, channels, data_first, device)
         _warn_of_infinities(kernel, root)
         with np.errstate(over="ignore"):
-            known[key] = [_pack(root, run, depth, parts, data_first) for run, depth, parts in found]
+            known[key] = [_pack(root, cut, data_first) for cut in _cuts(kernel, channels, data_first, device)]
     return known[key]
 
 
@@ -84,29 +104,38 @@ def _warn_of_infinities(kernel: Kernel, root: Contraction) -> None:
 
 def tiles_bytes(kernel: Kernel, channels: Sequence[Segment], data_first: int, device: Device) -> int:
     """Bytes of each partition that all these tiles take, without making them."""
+    assert isinstance(kernel.root, Contraction)
+    elems = 0
+    for cut in _cuts(kernel, channels, data_first, device):
+        _, size, count = cut.run
+        columns = size // len(cut.corners) if cut.corners else size * sum(repeat for _, _, repeat in cut.depth)
+        elems += count * columns * prod(places for _, places in cut.places)
+    return elems * size_bytes(kernel.root.dtype)
+
+
+def _cuts(kernel: Kernel, channels: Sequence[Segment], data_first: int, device: Device) -> list[_Cut]:
+    """What tiles there are."""
+    known = _CUTS.setdefault(kernel, {})
+    key = (tuple(channels), data_first)
+    if key not in known:
+        known[key] = list(_cut(kernel, channels, data_first, device))
+    return known[key]
+
+
+def _cut(kernel: Kernel, channels: Sequence[Segment], data_first: int, device: Device) -> Iterator[_Cut]:
     root = kernel.root
     assert isinstance(root, Contraction)
-    steps = prod(axis.extent for axis in root.steps)
-    elems = 0
-    for (_, size, count), depth, parts in _tile_runs(kernel, root, channels, data_first, device):
-        columns = size // len(parts) if parts else size * sum(repeat for _, _, repeat in depth)
-        elems += count * columns * steps
-    return elems * size_bytes(root.dtype)
-
-
-def _tile_runs(
-    kernel: Kernel, root: Contraction, channels: Sequence[Segment], data_first: int, device: Device
-) -> Iterator[tuple[Segment, Sequence[Segment], Sequence[Corner] | None]]:
-    """Runs of output channels, each with the runs of summed channels that it depends on, and its corners."""
     depth = runs(root.weights.shape[0], [data_first])
+    whole = tuple((0, axis.extent) for axis in root.steps)
     for start, size, count in channels:
         if not root.has_zeros:
-            yield (start, size, count), depth, None
+            yield _Cut((start, size, count), depth, None, whole)
             continue
         for i in range(count):
             run = (start + i * PARTITIONS, size, 1)
             used = _used_depth(root, depth, run)
-            yield run, used, corners(kernel, run, data_first, device) if len(used) == 1 else None
+            parts = corners(kernel, run, data_first, device) if len(used) == 1 else None
+            yield _Cut(run, used, parts, _filled_places(root, used, run) if whole else ())
 
 
 def in_order(tiles: Sequence[WeightTile]) -> list[WeightTile]:
@@ -166,16 +195,28 @@ def _used_depth(root: Contraction, depth: Sequence[Segment], run: Segment) -> li
     return used or single[:1]
 
 
-def _pack(
-    root: Contraction, run: Segment, depth: Sequence[Segment], parts: Sequence[Corner] | None, data_first: int
-) -> WeightTile:
+def _filled_places(root: Contraction, depth: Sequence[Segment], run: Segment) -> Places:
+    """The places of the window at which these output channels have weights for these summed channels."""
+    parts = [root.weights[start : start + PARTITIONS * (n - 1) + size] for start, size, n in depth]
+    columns = [np.any(part[..., run[0] : run[0] + run[1]], axis=(0, -1)) for part in parts]
+    filled = np.any(columns, axis=0)  # of all steps
+    found: list[tuple[int, int]] = []
+    for dim in range(filled.ndim):
+        at = np.flatnonzero(filled.any(axis=tuple({*range(filled.ndim)} - {dim})))
+        found.append((int(at[0]), int(at[-1] - at[0]) + 1) if at.size else (0, 1))
+    return tuple(found)
+
+
+def _pack(root: Contraction, cut: _Cut, data_first: int) -> WeightTile:
     """Rows lie on the partitions of the data that they meet; each row holds its depth tiles, steps and columns.
 
     Corners lie side by side on partitions of their own, at the same place in their rows.
     """
+    run, depth, parts = cut.run, cut.depth, cut.corners
     start, size, count = run
-    steps = prod(axis.extent for axis in root.steps)
-    weights = root.weights.reshape(root.weights.shape[0], steps, root.weights.shape[-1])
+    steps = prod(places for _, places in cut.places)
+    weights = root.weights[:, *(slice(first, first + places) for first, places in cut.places)]
+    weights = weights.reshape(root.weights.shape[0], steps, root.weights.shape[-1])
     indices = [0] * len(parts) if parts else [sum(r for _, _, r in depth[:i]) for i in range(len(depth))]
     placed = [(run, at, low) for (run, low), at in zip(parts or [(run, 0) for run in depth], indices, strict=True)]
     columns = size // len(parts) if parts else size
@@ -189,7 +230,8 @@ def _pack(
             part = weights[first + j * PARTITIONS :][:length]
             for i in range(count):
                 packed[row : row + length, i, index + j] = part[..., start + i * PARTITIONS + low :][..., :columns]
-    return WeightTile(run, tuple(placed), packed.reshape(rows, count, -1).transpose(1, 0, 2), columns, root.repeats)
+    packed = packed.reshape(rows, count, -1).transpose(1, 0, 2)
+    return WeightTile(run, tuple(placed), packed, columns, cut.places, root.repeats)
 
 
 def row_bytes(tile: WeightTile, dtype: str) -> int:
