@@ -9,6 +9,7 @@ from math import inf
 from tvm_neuron.codegen.kernels.bounce import bounce_through_dram
 from tvm_neuron.codegen.kernels.fill_first import fill_first
 from tvm_neuron.codegen.kernels.fold_rows import fold_rows
+from tvm_neuron.codegen.kernels.fold_windows import fold_windows
 from tvm_neuron.codegen.kernels.fuse import fuse
 from tvm_neuron.codegen.kernels.in_rows import kernels_of
 from tvm_neuron.codegen.kernels.operands import choose_operands, separate_operands
@@ -562,6 +563,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("move_tables", "what does not fit beside a kernel", _kernels(move_tables, "partition_of"), True),
     Step("choose_operands", "in the precision asked for", _kernels(choose_operands, "precisions", "device"), True),
     Step("fold_rows", "before weights are packed otherwise", _kernels(fold_rows, "partition_of", "device")),
+    Step("fold_windows", "of what was not folded", _kernels(fold_windows, "partition_of", "precisions", "device")),
     Step("widen_outputs", "of what was not folded", _kernels(widen_outputs, "partition_of", "device")),
     Step("pack_depth", "few channels, rows first", _pack_depth),
     Step("split_outputs", "by the steps left", _kernels(split_outputs, "device")),

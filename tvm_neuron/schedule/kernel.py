@@ -55,6 +55,12 @@ class Contraction:
         """Whether every output channel depends on one channel at most, and no two on the same."""
         return bool(self._met.sum(axis=0).max() <= 1 and self._met.sum(axis=1).max() <= 1)
 
+    @cached_property
+    def is_depthwise(self) -> bool:
+        """Whether every output channel depends on the channel of the same number alone."""
+        depth, width = self._met.shape
+        return depth == width and int(self._met.sum()) == int(self._met.diagonal().sum())
+
     def used_tiles(self, rows: int, columns: int) -> int:
         """How many stationary tiles of so many rows and columns there are that are not all zero."""
         depth, width = self.weights.shape[0], self.weights.shape[-1]
