@@ -12,7 +12,9 @@ from tests.codegen.graphs import graph_of
 from tests.models.agreement import Case, random_inputs, relative_error
 from tests.onnx_models import make_model
 from tests.stages.networks import compile_model, run
-from tvm_neuron.codegen.simplify import make_kernels
+from tvm_neuron.codegen.precision import DEFAULT
+from tvm_neuron.codegen.simplify import kernels_by_layout, make_kernels
+from tvm_neuron.codegen.tuning import USUAL
 from tvm_neuron.hw import load_device
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.rule import load_rules
@@ -186,6 +188,48 @@ def test_depthwise_rows_take_the_partitions_that_channels_leave(channels: int, b
     assert layer.root.repeats == by
     assert layer.root.used_tiles(128, 128) == tiles
     assert np.count_nonzero(layer.root.weights) == by * channels * 9
+
+
+def normed(channels: int = 32, centred: bool = False, rows: int = 48) -> onnx.ModelProto:
+    """A depthwise window and a norm over channels, as before each pair of pointwise layers of a ConvNeXt."""
+    net = Convolutions()
+    scale = {"scale": net.rng.uniform(0.5, 1.5, (channels, 1, 1)), "shift": net.rng.standard_normal((channels, 1, 1))}
+    net.weights |= {name: value.astype(np.float32) for name, value in scale.items()}
+    net.weights |= {"axis": np.array([1], np.int64), "tiny": np.array(1e-6, np.float32)}
+    x = net.op("Relu", net.conv("x", CHANNELS, channels, (1, 1), 0))
+    found = net.conv(x, 1, channels, (7, 7), 3, group=channels)
+    if centred:
+        found = net.op("Sub", found, net.op("ReduceMean", found, "axis", keepdims=1))
+    squares = net.op("ReduceMean", net.op("Mul", found, found), "axis", keepdims=1)
+    found = net.op("Div", found, net.op("Sqrt", net.op("Add", squares, "tiny")))
+    found = net.op("Add", net.op("Mul", found, "scale"), "shift")
+    wide = net.op("Relu", net.conv(found, channels, 4 * channels, (1, 1), 0))
+    y = net.op("Add", x, net.conv(wide, 4 * channels, channels, (1, 1), 0))
+    return net.model(net.conv(y, channels, 64, strides=(4, 4)), rows=rows, columns=40)
+
+
+@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+@pytest.mark.parametrize(
+    ("channels", "centred", "rows"), [(32, False, 48), (32, True, 48), (24, False, 48), (32, False, 44), (48, True, 40)]
+)
+def test_norms_over_channels_as_onnxruntime(channels: int, centred: bool, rows: int, chip: str) -> None:
+    check(normed(channels, centred, rows), chip)
+
+
+def test_norms_over_channels_work_on_as_many_rows() -> None:
+    """Where the array adds up channels, it does so for each row: all of the block has 4 rows of 32 channels then."""
+    ways = kernels_by_layout(graph_of(normed()), load_rules(), load_device("inf2"), DEFAULT, USUAL, is_quick=False)
+    names = ("ReduceMean", "Sub", "Mul", "Div", "Add")
+    of_norms = [[k for k in made if k.origins[0].op in names and isinstance(k.root, Contraction)] for made, _ in ways]
+    assert any(of_norms)
+    for (made, _), sums in zip(ways, of_norms, strict=True):
+        for kernel in sums:
+            assert isinstance(kernel.root, Contraction)
+            rows = np.arange(128) // 32
+            np.testing.assert_array_equal(kernel.root.weights != 0, rows[:, None] == rows)
+            assert kernel.out.shape[:2] == (1, 128)
+        read = {tensor for kernel in made for tensor in kernel.sources()}
+        assert all(kernel.out in read for kernel in made if kernel.out.name.startswith("ones"))
 
 
 def test_folds_that_are_only_tried_copy_no_weights() -> None:

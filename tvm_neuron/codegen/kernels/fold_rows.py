@@ -13,10 +13,13 @@ from tvm_neuron.codegen.kernels.row_axes import COLUMNS, ROWS
 from tvm_neuron.codegen.kernels.row_folds import possible_folds
 from tvm_neuron.codegen.overlap.work import load_ps, work_of
 from tvm_neuron.hw import Device
+from tvm_neuron.schedule.expr import Num
 from tvm_neuron.schedule.few_filled import where_filled
-from tvm_neuron.schedule.kernel import Contraction, Kernel
+from tvm_neuron.schedule.kernel import Contraction, Kernel, Product
+from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
+from tvm_neuron.schedule.uses import writers_of
 
 _ROWS_ALONE = Room(ROWS, PARTITIONS, 4, False)
 _ROWS_OF_SQUARES = Room(ROWS, PARTITIONS // 2, 2, True)
@@ -50,12 +53,34 @@ def fold_rows(kernels: list[Kernel], partition_of: dict[Tensor, int], device: De
     Rows of large images first, then of smaller ones too, for a fold of both is often better than of one; then squares
     in place of the rows of images of one size after the other.
     """
-    best = _best(kernels, partition_of, device)
+    writers = writers_of(kernels)
+    by_weights = {kernel: _by_weights(kernel, writers) for kernel in kernels}
+    best = _best([*by_weights.values()], partition_of, device)
     if not best.folds:
         return kernels
-    found, dims = apply_folds(best.folds, kernels, partition_of)
+    found, dims = apply_folds(best.folds, [*by_weights.values()], partition_of)
     partition_of |= dims
-    return found
+    as_before = {changed: kernel for kernel, changed in by_weights.items()}
+    found = [as_before.get(kernel, kernel) for kernel in found]
+    read = {tensor for kernel in found for tensor in kernel.sources()}
+    return [kernel for kernel in found if kernel.out.kind != "temp" or kernel.out in read]
+
+
+def _by_weights(kernel: Kernel, writers: Mapping[Tensor, Sequence[Kernel]]) -> Kernel:
+    """A sum over channels by weights, all of them what fills the tensor that it multiplies by; other kernels as is."""
+    root = kernel.root
+    if not isinstance(root, Product) or not root.is_sum or root.steps or root.bias is not None:
+        return kernel
+    ones, moving, depth = root.stationary, root.moving, Linear(0, {root.depth: 1})
+    if ones.maps != (depth, Linear(0, {kernel.channel: 1})) or moving.maps[1:2] != (depth,):
+        return kernel
+    fills = writers.get(ones.tensor, [])
+    is_whole = ones.tensor.shape == (moving.tensor.shape[1], kernel.channel.extent)
+    if not is_whole or len(fills) != 1 or fills[0].root is not None or not isinstance(fills[0].expr, Num):
+        return kernel
+    weights = np.full(ones.tensor.shape, fills[0].expr.value, np.float32)
+    maps = (moving.maps[0], Linear(0), *moving.maps[2:])
+    return replace(kernel, root=Contraction(moving.tensor, maps, (), weights, False, root.dtype))
 
 
 def _best(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> _Choice:

@@ -64,7 +64,8 @@ def _matmul_cycles(kernel: Kernel, device: Device) -> int:
     if isinstance(root, Contraction):
         steps = prod(axis.extent for axis in root.steps)
         free //= root.side.extent if root.side else 1
-        return root.used_tiles(device.pe_rows, device.pe_columns) * free * steps
+        passes = (device.fp32_matmul_passes or 1) if root.dtype == "float32" else 1
+        return root.used_tiles(device.pe_rows, device.pe_columns) * free * steps * passes
     if isinstance(root, Product):
         passes = (device.fp32_matmul_passes or 1) if root.is_sum else 1
         runs = -(-root.depth.extent // device.pe_rows)
