@@ -17,6 +17,7 @@ from benchmarks.catalogue.apart import preload, run_apart
 from benchmarks.catalogue.entry import Entry
 from benchmarks.catalogue.export import EXPORTERS, FAILED, MODEL, export
 from benchmarks.catalogue.measure import Job, measure
+from benchmarks.catalogue.of_timm import drawn
 from benchmarks.catalogue.sources import ONNX_FOLDER, entries
 from benchmarks.publish import replace_table
 from tvm_neuron import jobs
@@ -36,7 +37,7 @@ def main() -> None:
         files = [records.load(file) for file in options.publish]
         replace_table("docs/catalogue.md", "catalogue", table.markdown(files))
         return
-    chosen = _choose(entries(options.onnx), options)
+    chosen = drawn(options.draw, options.seed) if options.draw else _choose(entries(options.onnx), options)
     if options.list:
         print("\n".join(f"{entry.name}: {entry.family}" for entry in chosen))
         return
@@ -118,6 +119,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("names", nargs="*", metavar="NAME", help="networks; without any, all")
     parser.add_argument("--list", action="store_true", help="only print the names")
     parser.add_argument("--sample", type=int, metavar="N", help="only so many, chosen at random")
+    parser.add_argument("--draw", type=int, metavar="N",
+                        help="instead, so many of timm's networks with images of drawn sizes and numbers")  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of the choice and of the order")
     parser.add_argument("--chip", choices=CHIPS, default="inf2")
     parser.add_argument("--batch", type=int, default=1)

@@ -15,6 +15,7 @@ from benchmarks.catalogue.apart import preload, run_apart
 from benchmarks.catalogue.compare import comparison
 from benchmarks.catalogue.entry import Entry
 from benchmarks.catalogue.measure import Job, measure
+from benchmarks.catalogue.of_timm import form_of
 from benchmarks.catalogue.products import multiplications
 from benchmarks.catalogue.reference import Reference, keep_reference
 from benchmarks.catalogue.sources import ONNX_FOLDER, entries
@@ -46,6 +47,11 @@ def folder(tmp_path: Path) -> Path:
 def found(name: str, us: float, **more: object) -> records.Record:
     known = {"name": name, "family": "f", "chip": "inf2", "outcome": "built", "compile_seconds": 2.0}
     return known | {"latency_us": us, "roofline_us": 10.0, "bound_us": 12.5, "macs": 60} | more
+
+
+def test_a_drawn_network_says_its_images() -> None:
+    assert form_of("edgenext_small@3x288") == ("edgenext_small", 3, 288)
+    assert form_of("mixnet_s") == ("mixnet_s", None, None)
 
 
 def test_a_network_is_compiled_timed_and_compared_in_both_precisions(folder: Path) -> None:
