@@ -17,8 +17,9 @@ from tvm_neuron import BuildOptions, relay
 from tvm_neuron.codegen.kernels import fold_windows
 from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.codegen.simplify import make_kernels
+from tvm_neuron.codegen.steps import without
 from tvm_neuron.hw import Device, load_device
-from tvm_neuron.schedule.kernel import Kernel
+from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.rule import load_rules
 
 Arrays = dict[str, np.ndarray]
@@ -120,9 +121,30 @@ def test_whatever_the_window(data: st.DataObject) -> None:
     rows, columns = data.draw(st.integers(10, 26)), data.draw(st.integers(8, 20))
     model, inputs = norm_of_window(channels, rows, columns, size, stride, dilation, batch)
     by = data.draw(st.sampled_from([2, 4]))
-    with mock.patch.object(fold_windows, "_ROWS_AT_ONCE", (by,)), mock.patch.object(fold_windows, "_time_ps", _longer):
+    with (
+        mock.patch.object(fold_windows, "_ROWS_AT_ONCE", (by,)),
+        mock.patch.object(fold_windows, "_time_ps", _longer),
+        mock.patch.object(fold_windows._Folded, "least_ps", return_value=0.0),
+    ):
         assert is_folded(windows(model, "none"))
         assert error(model, inputs, "none") < _EXACT
+
+
+@pytest.mark.parametrize("channels", [65, 96, 144, 200])
+@pytest.mark.parametrize(("size", "stride", "dilation"), [(3, 1, 1), (5, 2, 1), (5, 1, 2), (7, 1, 1)])
+def test_no_price_is_below_the_least(channels: int, size: int, stride: int, dilation: int) -> None:
+    """What is left out unmade for its least would be left out for its price."""
+    model, _ = norm_of_window(channels, 33, 30, size, stride, dilation)
+    device = load_device("inf2")
+    with without("fold_windows", "pack_columns", "split_outputs", "widen_outputs"):
+        kernels, partition_of = make_kernels(graph_of(model), load_rules(), device)
+    (kernel,) = [k for k in kernels if k.origins[0].name == "window" and isinstance(k.root, Contraction)]
+    window = fold_windows._window(kernel, partition_of)
+    assert window is not None
+    assert isinstance(kernel.root, Contraction)
+    for by in (2, 4):
+        way = fold_windows._Folded(kernel, kernel.root, window, by)
+        assert 0 < way.least_ps(device) <= sum(fold_windows._time_ps(made, device) for made in way.kernels())
 
 
 def _longer(kernel: Kernel, _device: Device) -> float:

@@ -6,6 +6,7 @@ A depthwise convolution's tile is [128, 128] for 128 numbers of each tap, and a 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,8 +46,19 @@ class Factored:
         return TensorTensor(tile(at, self.blocks * width, width, 1), mask, tile(numbers_at, width, 0, 1), "multiply")
 
 
+_KNOWN: WeakKeyDictionary[WeightTile, dict[int, Factored | None]] = WeakKeyDictionary()
+"""By tile, of which rooms, programs and orders each ask, and number of blocks."""
+
+
 def factored(tile: WeightTile, blocks: int = 2) -> Factored | None:
     """The tile so, if its rows have so many blocks at least, and numbers in one of them."""
+    known = _KNOWN.setdefault(tile, {})
+    if blocks not in known:
+        known[blocks] = _factored(tile, blocks)
+    return known[blocks]
+
+
+def _factored(tile: WeightTile, blocks: int) -> Factored | None:
     count, rows, _ = tile.packed.shape
     size = tile.columns
     values = tile.packed.reshape(count * rows, -1, size)

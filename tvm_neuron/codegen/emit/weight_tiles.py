@@ -21,7 +21,7 @@ Places = tuple[tuple[int, int], ...]
 """Of each axis of a window's steps: the first of those that any weights are at, and how many from there on."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WeightTile:
     """Stationary tiles of one run of output channels: [tiles, rows, depth tiles * steps * columns]."""
 

@@ -19,12 +19,14 @@ from tvm_neuron.codegen.kernels.row_axes import COLUMNS, ROWS, Window, window_of
 from tvm_neuron.codegen.overlap.work import load_ps, work_of
 from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.hw import Device
+from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.schedule.expr import Axis, Num, replace_axes
 from tvm_neuron.schedule.few_filled import few_filled
 from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
+from tvm_neuron.sim.clock import clock_hz, duration_ps
 
 _ROWS_AT_ONCE = (2, 4)
 _LOAD_SHARE = 0.5  # of the time that weights take: memory lets some come while engines work
@@ -43,10 +45,11 @@ def fold_windows(
         if window is None or not isinstance(root, Contraction) or not _may_be_rounded(kernel, root, precisions):
             found.append(kernel)
             continue
-        counts = [by for by in _ROWS_AT_ONCE if by * kernel.channel.extent <= _MOST]
-        ways = [[kernel], *(_Folded(kernel, root, window, by).kernels() for by in counts)]
-        best = min(ways[1:], key=lambda way: _total_ps(way, device), default=ways[0])
-        best = best if _total_ps(best, device) < _CLEARLY * _total_ps(ways[0], device) else ways[0]
+        most = _CLEARLY * _time_ps(kernel, device)
+        ways = [_Folded(kernel, root, window, by) for by in _ROWS_AT_ONCE if by * kernel.channel.extent <= _MOST]
+        made = [way.kernels() for way in ways if way.least_ps(device) < most]
+        best = min(made, key=lambda kernels: _total_ps(kernels, device), default=[kernel])
+        best = best if _total_ps(best, device) < most else [kernel]
         if len(best) > 1:
             partition_of |= dict.fromkeys((each.out for each in best[:-1] if each.out is not kernel.out), 1)
         found += best
@@ -107,6 +110,19 @@ class _Folded:
         sums = Tensor(f"{self.kernel.out.name}.by_rows", shape, self.kernel.out.dtype)
         back = [self._brought_back(sums, row) for row in range(min(self.by, self.window.row.extent))]
         return [*self._laid_out(laid_out), self._summed(laid_out, sums), *back]
+
+    def least_ps(self, device: Device) -> float:
+        """No more than the price, without any weights: what the array multiplies, and a share of what DRAM brings."""
+        channels, positions = self.kernel.channel.extent, prod(axis.extent for axis in self.kernel.free)
+        pieces = -(-channels // (PARTITIONS // self.by))
+        rows = 1 + (self.window.stride * (self.by - 1) + self._reach - 1) // self.by
+        steps = rows * prod(axis.extent for axis in self.root.steps if axis is not self.window.step)
+        there_and_back = 2 * self.by  # matmuls for each folded row
+        columns = pieces * positions // self.by * (steps + there_and_back)
+        piece = self.by * min(channels, PARTITIONS // self.by)  # partitions of it
+        weights = self.by * channels * piece * steps * size_bytes(self.root.dtype)
+        load = duration_ps(weights, device.dram_bytes_per_second)
+        return duration_ps(columns, clock_hz(device, "pe")) + _LOAD_SHARE * load
 
     @property
     def _reach(self) -> int:
