@@ -9,6 +9,9 @@ from onnx import helper
 
 from tests.frontend.test_join_convolutions import Arrays, check
 from tests.onnx_models import make_model
+from tests.stages.networks import compile_model
+from tvm_neuron.isa import Matmul
+from tvm_neuron.program.dynamic import expand
 
 Part = tuple[int, int, int, int]  # inputs, outputs, groups, size of the kernel
 
@@ -58,6 +61,13 @@ def test_kernels_of_several_sizes_lie_amid_zeros(stride: int) -> None:
     macs, left = check(mixed(parts, 12, stride))
     assert set(left) == {"conv_s0"}
     assert macs == (64 * 9 + 64 * 25 + 128 * 49) * (12 // stride) ** 2
+
+
+def test_tiles_leave_out_places_of_the_window_without_weights() -> None:
+    """128 channels of 3 x 3 are a tile of 9 places, those of 7 x 7 beside them one of 49, each for all 400 pixels."""
+    compiled = compile_model(mixed([(128, 128, 128, 3), (128, 128, 128, 7)], 20), "neuron/inf2")
+    dynamic = expand(compiled.program)
+    assert sum(isinstance(dynamic.statics[number], Matmul) for number in dynamic.number) == 9 + 49
 
 
 def test_what_would_be_more_work_stays_apart() -> None:
