@@ -13,7 +13,7 @@ from typing import TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
-from tvm import relax
+from tvm import relax, tirx
 
 from tvm_neuron.frontend.convolution import Convolution
 from tvm_neuron.frontend.decompose.emitter import Emitter
@@ -59,15 +59,15 @@ def _joined(binding: relax.Binding, made: Made, uses: Counter[relax.Var]) -> lis
     if len(runs) == len(fields):
         return None
     emitter = Emitter(binding, made)
-    parts = [_emitted(run, emitter) for run in runs]
+    parts = [_emitted(run[0], run[1], emitter) if isinstance(run, tuple) else run for run in runs]
     if len(parts) > 1:
         emitter.emit(relax.op.concat(parts, 1))
     *before, last = emitter.bindings
     return [*before, relax.VarBinding(binding.var, last.value)]
 
 
-def _runs(parts: Iterable[_Slice | relax.Expr]) -> Iterator[list[_Slice] | relax.Expr]:
-    """The parts in order, as many of those that follow each other together as are one convolution."""
+def _runs(parts: Iterable[_Slice | relax.Expr]) -> Iterator[tuple[list[_Slice], Convolution] | relax.Expr]:
+    """The parts in order, as many of those that follow each other together as are one convolution, with that."""
     left = list(parts)
     while left:
         run: list[_Slice] = []
@@ -75,9 +75,11 @@ def _runs(parts: Iterable[_Slice | relax.Expr]) -> Iterator[list[_Slice] | relax
             if not isinstance(part, _Slice):
                 break
             run.append(part)
-        while len(run) > 1 and _whole(run) is None:
+        whole = None
+        while len(run) > 1 and (whole := _whole(run)) is None:
             run.pop()
-        yield run or left[0]
+        first = left[0]
+        yield (run, whole) if whole is not None else first.value if isinstance(first, _Slice) else first
         left = left[max(1, len(run)) :]
 
 
@@ -111,13 +113,8 @@ def _moved(part: _Slice) -> int:
     return -(-part.end // _TILE) - first if rest else 0
 
 
-def _emitted(run: list[_Slice] | relax.Expr, emitter: Emitter) -> relax.Expr:
+def _emitted(run: Sequence[_Slice], whole: Convolution, emitter: Emitter) -> relax.Expr:
     """What takes the place of a run."""
-    if not isinstance(run, list):
-        return run
-    whole = _whole(run) if len(run) > 1 else None
-    if whole is None:
-        return run[0].value
     origin = origin_of(run[0].convolution.call)
     start, end = run[0].start, run[-1].end
     if (start, end) != (0, (static_shape(whole.data) or ())[1]):
@@ -157,12 +154,17 @@ def _channels(data: relax.Expr, made: Made) -> tuple[relax.Expr, int, int] | Non
             return None
         *before, width = (int(part.shape[1]) for part in split.ty.fields[: value.index + 1])
         return split.args[0], sum(before), sum(before) + width
-    if _is_call(value, "relax.strided_slice"):
+    if _is_call(value, "relax.strided_slice") and all(map(_is_known, value.args[1:])):
         axes, begin, end, *steps = ([int(each.value) for each in part.fields] for part in value.args[1:])
         is_plain = axes == [1] and steps in ([], [[1]])
         width = (static_shape(data) or (0, 0))[1]
         return (value.args[0], begin[0], begin[0] + width) if is_plain and 0 <= begin[0] < end[0] else None
     return None
+
+
+def _is_known(numbers: relax.Expr) -> bool:
+    """Whether it is a tuple of numbers, none of them symbolic."""
+    return isinstance(numbers, relax.Tuple) and all(isinstance(each, tirx.IntImm) for each in numbers.fields)
 
 
 def _is_call(value: relax.Expr | None, name: str) -> TypeGuard[relax.Call]:

@@ -23,7 +23,7 @@ from tvm_neuron.schedule.uses import writers_of
 
 _ROWS_ALONE = Room(ROWS, PARTITIONS, 4, False)
 _ROWS_OF_SQUARES = Room(ROWS, PARTITIONS // 2, 2, True)
-_LOAD_SHARE = 0.5  # of the time that further weights take: memory lets some come while engines work
+LOAD_SHARE = 0.5  # of the time that further weights take: memory lets some come while engines work
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class _Choice:
     @property
     def time_ps(self) -> float:
         """How long all take: engines wait for a share of what repeated weights take; for all if DRAM has no rest."""
-        return self.busy_ps + (_LOAD_SHARE if self.all_ps < self.busy_ps else 1) * self.load_ps
+        return self.busy_ps + (LOAD_SHARE if self.all_ps < self.busy_ps else 1) * self.load_ps
 
 
 _TIME = attrgetter("time_ps")

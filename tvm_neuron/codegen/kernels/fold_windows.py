@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from tvm_neuron.codegen.kernels.bring_in import fill
 from tvm_neuron.codegen.kernels.channels import has_plain_constants
+from tvm_neuron.codegen.kernels.fold_rows import LOAD_SHARE
 from tvm_neuron.codegen.kernels.row_axes import COLUMNS, ROWS, Window, window_of
+from tvm_neuron.codegen.kernels.row_folds import MOST_GROUPED
 from tvm_neuron.codegen.overlap.work import load_ps, work_of
 from tvm_neuron.codegen.precision import Precisions
 from tvm_neuron.hw import Device
@@ -29,9 +31,7 @@ from tvm_neuron.schedule.tiling import PARTITIONS
 from tvm_neuron.sim.clock import clock_hz, duration_ps
 
 _ROWS_AT_ONCE = (2, 4)
-_LOAD_SHARE = 0.5  # of the time that weights take: memory lets some come while engines work
 _CLEARLY = 0.75  # of the price: that kernels wait for each other is not in it
-_MOST = 1024  # folded channels: of more, weights that are mostly zeros take gigabytes
 
 
 def fold_windows(
@@ -46,7 +46,7 @@ def fold_windows(
             found.append(kernel)
             continue
         most = _CLEARLY * _time_ps(kernel, device)
-        ways = [_Folded(kernel, root, window, by) for by in _ROWS_AT_ONCE if by * kernel.channel.extent <= _MOST]
+        ways = [_Folded(kernel, root, window, by) for by in _ROWS_AT_ONCE if by * kernel.channel.extent <= MOST_GROUPED]
         made = [way.kernels() for way in ways if way.least_ps(device) < most]
         best = min(made, key=lambda kernels: _total_ps(kernels, device), default=[kernel])
         best = best if _total_ps(best, device) < most else [kernel]
@@ -70,7 +70,7 @@ def _time_ps(kernel: Kernel, device: Device) -> float:
     root, load = kernel.root, load_ps(kernel, device)
     if isinstance(root, Contraction) and root.repeats == 1 and root.has_zeros and root.is_diagonal:
         load //= root.weights.shape[0]  # it comes without the zeros
-    return max(work_of(kernel, device).values()) + _LOAD_SHARE * load
+    return max(work_of(kernel, device).values()) + LOAD_SHARE * load
 
 
 def _window(kernel: Kernel, partition_of: dict[Tensor, int]) -> Window | None:
@@ -122,7 +122,7 @@ class _Folded:
         piece = self.by * min(channels, PARTITIONS // self.by)  # partitions of it
         weights = self.by * channels * piece * steps * size_bytes(self.root.dtype)
         load = duration_ps(weights, device.dram_bytes_per_second)
-        return duration_ps(columns, clock_hz(device, "pe")) + _LOAD_SHARE * load
+        return duration_ps(columns, clock_hz(device, "pe")) + LOAD_SHARE * load
 
     @property
     def _reach(self) -> int:

@@ -22,7 +22,7 @@ from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.uses import users_of
 
 _DIMS = 4  # images, channels, rows, columns
-_MOST_GROUPED = 1024  # folded channels of groups: of more, weights that are mostly zeros take gigabytes
+MOST_GROUPED = 1024  # folded channels of groups: of more, weights that are mostly zeros take gigabytes
 
 
 def possible_folds(kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int], room: Room) -> dict[Tensor, Fold]:
@@ -72,7 +72,7 @@ def _largest(
     if [*(start for start, _ in pieces), tensor.shape[1]] != cuts:
         return None
     by = _rows_at_once(pieces, rows[0], room)
-    if by * tensor.shape[1] > _MOST_GROUPED and any(_is_grouped(kernel, tensor) for kernel in users):
+    if by * tensor.shape[1] > MOST_GROUPED and any(_is_grouped(kernel, tensor) for kernel in users):
         return None
     fold = Fold(room.along, by, writers[0].out_maps[room.along].const, rows[0], room.partitions, tuple(pieces))
     return fold if by > 1 and all(_is_used_by_rows(kernel, tensor, fold, values) for kernel in users) else None
