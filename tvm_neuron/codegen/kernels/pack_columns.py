@@ -32,7 +32,7 @@ def pack_columns(kernels: list[Kernel], partition_of: dict[Tensor, int], device:
 
     Where that saves the array twice the time that POOL takes for copies; or as many as leave the array busy for twice
     as long as POOL, and none where weights take longer to come than that.
-    Where DMA brings the data of a single image, the array has nothing else to do meanwhile: it has to save that time.
+    Where DMA brings the data, the array has hardly anything to do yet, of several images too: it has to save that time.
     """
     brought = {kernel.out for kernel in kernels if kernel.by_dma}
     busy = {kernel: work_of(kernel, device) for kernel in kernels}
@@ -51,7 +51,7 @@ def pack_columns(kernels: list[Kernel], partition_of: dict[Tensor, int], device:
         after = [on_copies(kernel, its, data) for kernel, its in readers]
         copying = sum(work_of(copy, device)["pool"] for copy in before)
         saved = sum(busy[kernel]["pe"] for kernel, _ in readers) - sum(work_of(part, device)["pe"] for part in after)
-        is_hidden = window.root.data not in brought or window.root.data.shape[0] > 1 or copying <= saved
+        is_hidden = window.root.data not in brought or copying <= saved
         is_gain = saved >= POOL_SHARE * copying or pe - saved >= max(POOL_SHARE * (pool + copying), weights)
         if is_hidden and is_gain:
             pe, pool = pe - saved, pool + copying
