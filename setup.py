@@ -187,7 +187,7 @@ setup(
             ],
             depends=[
                 f"tvm_neuron/native/{name}.h"
-                for name in ("apart", "axes", "calls", "floats", "multiply", "pool", "tile")
+                for name in ("apart", "axes", "calls", "floats", "multiply", "pool", "segments", "tile")
             ],
             # No rounding is left out: products and sums stay two operations.
             extra_compile_args=["-std=c++17", "-O3", "-ffp-contract=off", "-fvisibility=hidden", "-g0"],

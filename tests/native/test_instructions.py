@@ -1,5 +1,6 @@
 """Waits and times by the library: the very numbers that Python finds."""
 
+import resource
 from dataclasses import fields, replace
 from random import Random
 from unittest import mock
@@ -14,7 +15,7 @@ from tvm_neuron.codegen import sync
 from tvm_neuron.codegen.sync import as_arrays, synchronise, waits_in_python
 from tvm_neuron.hw import Device, load_device
 from tvm_neuron.isa import QUEUES
-from tvm_neuron.native import find_waits
+from tvm_neuron.native import Tiles, find_waits
 from tvm_neuron.program import Program
 from tvm_neuron.program.cells import footprints
 from tvm_neuron.program.dynamic import expand
@@ -40,6 +41,25 @@ def test_waits_are_those_of_python(program: Program) -> None:
     assert found is not None
     assert np.array_equal(found[0], needed)
     assert np.array_equal(found[1], matters)
+
+
+def test_memory_is_for_what_is_touched_apart() -> None:
+    """Two halves of 2 ** 28 cells, of which a large tensor in DRAM may have more: 48 bytes for each would be 12 GB."""
+    cells = 2**28
+    halves = [(0, 1, 1, 0, 0), (0, 0, 1, 2, 1), (0, 0, 1, 4, 2)]  # writes all, then reads a half each
+    tiles = Tiles(
+        first=np.arange(4, dtype=np.int64),
+        table=np.array(halves, np.int64).ravel(),
+        axes=np.array([cells, 1, cells // 2, 1, cells // 2, 1], np.int64),
+        at=np.array([0, 0, cells // 2], np.int64),
+        cells=np.array([cells], np.int64),
+    )
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    number, queue = np.arange(3, dtype=np.int32), np.arange(3, dtype=np.int8)
+    found = find_waits(number, queue, np.zeros(3, np.int64), tiles, len(QUEUES))
+    assert found is not None
+    assert found[0][:, 0].tolist() == [0, 1, 1]
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**20  # in KiB
 
 
 def by_python(program: Program, device: Device) -> Clock:

@@ -1,6 +1,7 @@
 """simplify: the subgraph as kernels: constants folded, moves read through, layouts chosen, arithmetic fused."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -110,6 +111,7 @@ class _Work:
     turns_inputs: bool = False  # inputs come transposed by DMA
     has_rows: bool = False  # the array moves what DMA might move in rows sooner
     moves_rows: bool = False  # DMA moves that
+    joins_results: bool = False  # dimensions are joined as results count them, and not those of norms
     spreads_sums: bool = False  # the PE array adds up rows where they lie along the partitions
     sums_parts: bool = False  # the PE array puts images of few channels beside each other
     has_early: bool = False  # arithmetic runs before the last writer of what it reads
@@ -185,15 +187,16 @@ def _all_ways(work: _Work) -> list[_Work]:
     if work.is_quick:
         return _ways(work)
     plain = replace(work, graph=work.without_scans) if work.without_scans else None
-    joined = replace(work, graph=_copied(work.graph))
+    joined = [replace(work, graph=_copied(work.graph), joins_results=results) for results in (False, True)]
     spread = replace(work, graph=_copied(work.graph), spreads_sums=True)
-    others = [joined] if _is_joined(joined) else []
+    others = list(filter(_is_joined, joined))
     others += [spread] if can_spread(work.graph, work.device) else []
     ways = _ways(work)
     usual = ways[0]
     for other in others:
-        best = _cheapest(_ways(other))
-        ways += [best] if best.price_ps < _CLEARLY * usual.price_ps else []
+        with suppress(UnschedulableError):  # no rule takes it so: there is the usual way
+            best = _cheapest(_ways(other))
+            ways += [best] if best.price_ps < _CLEARLY * usual.price_ps else []
     if plain:
         ways += _ways(plain)
     if has_parts(work.graph):  # their sums let rows be folded, and no price of layouts has that
@@ -539,7 +542,11 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("vector_products", "products are final but for their parts", _if_quicker(vector_products)),
     Step("recurrences", "steps are plain now, and wait for each other", _recurrences),
     Step("scan", "windows and batches are final, so that what is a cumulative sum looks like one", _scan),
-    Step("join_dims", "another way of what follows: dimensions are final but for their number", _graph(join_dims)),
+    Step(
+        "join_dims",
+        "another way of what follows: dimensions are final but for their number",
+        _graph(join_dims, "joins_results"),
+    ),
     Step("spread_rows", "dimensions are final but for those that layouts scatter", _graph(spread_rows)),
     Step("spread_results", "rows that are left long", _graph(spread_results)),
     Step("stage_reductions", "of long rows that were not spread", _graph(stage_reductions), True),

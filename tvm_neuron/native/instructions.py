@@ -19,7 +19,8 @@ class Tiles:
     """What static instructions touch: those of number n are the rows of `table` from `first[n]` to `first[n + 1]`.
 
     A row: the memory, whether it is written, and of how many axes, from where in `axes`, its cells are; from where in
-    `at` it says in which cell they begin, for each time the instruction runs. An axis: how many cells, how far apart.
+    `at` it says in which cell they begin, for each time the instruction runs. An axis: how many cells, how far apart;
+    those of the last one lie side by side.
     """
 
     first: Ints

@@ -1,7 +1,8 @@
 """join_dims: neighbouring dimensions that blocks count together, such as [rows, columns], become one of rows * columns.
 
 A norm or a product over the channels of an image [rows, columns, channels] has as many independent rows as the image
-has positions; with one dimension on the partitions, it would use as many of them as the image has columns.
+has positions; with one dimension on the partitions, it would use as many of them as the image has columns. So it is for
+products of images [channels, rows, columns] whose results count positions by one dimension, as attention's scores do.
 """
 
 from collections import Counter
@@ -27,29 +28,38 @@ class _Group:
     dims: set[Dim] = field(default_factory=set)
     blocks: dict[Block, set[Pair]] = field(default_factory=dict)
     is_summed_beside: bool = False  # something is summed over another dimension, for each place in these
+    is_counted_as_one: bool = False  # so that something else counts these places by a single dimension
 
 
-def join_dims(graph: Graph) -> None:
-    """Joins what lies before the last dimension of a tensor, where sums over others have such places."""
-    while (group := _wanted(graph)) is not None:
+def join_dims(graph: Graph, as_results: bool = False) -> None:
+    """Joins what lies before the last dimension of a tensor, where sums over others have such places.
+
+    Or else, `as_results`, what results of sums count as one dimension.
+    """
+    while (group := _wanted(graph, as_results)) is not None:
         _Join(graph, group)
 
 
-def _wanted(graph: Graph) -> _Group | None:
+def _wanted(graph: Graph, as_results: bool) -> _Group | None:
     found: dict[Dim, _Group] = {}
     for block in graph.blocks:
+        parts = [part for _, indices in _places(block) for part in linear_indices(indices) or ()]
         for pair, dims in _together(block).items():
             group = _united(found, dims)
             group.blocks.setdefault(block, set()).add(pair)
-            group.is_summed_beside |= bool(block.combine) and not pair[0].is_reduction
-    return next((group for group in dict.fromkeys(found.values()) if _is_wanted(graph, group)), None)
+            is_of_sums = bool(block.combine) and not pair[0].is_reduction
+            group.is_summed_beside |= is_of_sums
+            group.is_counted_as_one |= is_of_sums and any(_is_joined(part, *pair) for part in parts)
+    return next((group for group in dict.fromkeys(found.values()) if _is_wanted(graph, group, as_results)), None)
 
 
-def _is_wanted(graph: Graph, group: _Group) -> bool:
+def _is_wanted(graph: Graph, group: _Group, as_results: bool) -> bool:
     """Whether single dimensions leave partitions idle for what is summed beside them."""
     tensors = {tensor for tensor, _ in group.dims}
     if any(len({writer in group.blocks for writer in graph.writers(tensor)}) > 1 for tensor in tensors):
         return False
+    if as_results:
+        return group.is_counted_as_one and len(tensors) == len(group.dims)
     inside = [(t, d) for t, d in group.dims if d + 2 < len(t.shape) and t.shape[-1] > 1]
     few = any(max(t.shape[d], t.shape[d + 1]) < PARTITIONS for t, d in inside)
     return few and group.is_summed_beside and len(tensors) == len(group.dims)
@@ -94,6 +104,7 @@ def _united(found: dict[Dim, _Group], dims: list[Dim]) -> _Group:
             for block, pairs in other.blocks.items():
                 first.blocks.setdefault(block, set()).update(pairs)
             first.is_summed_beside |= other.is_summed_beside
+            first.is_counted_as_one |= other.is_counted_as_one
             found |= dict.fromkeys(other.dims, first)
     return first
 
