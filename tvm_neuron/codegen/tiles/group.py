@@ -1,6 +1,6 @@
 """group_of: what kernels that are to run in tiles make, bring in from DRAM and leave behind."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from math import prod
 
 from tvm_neuron.codegen.kernels.bounce import permutes_partitions
@@ -15,7 +15,7 @@ from tvm_neuron.schedule.uses import writers_of
 
 
 def group_of(
-    kernels: tuple[Kernel, ...], dim: int, before: Sequence[Kernel], after: set[Tensor], in_dram: set[Tensor],
+    kernels: tuple[Kernel, ...], dim: int, before: Iterable[Kernel], after: set[Tensor], in_dram: set[Tensor],
     partition_of: Mapping[Tensor, int], dtypes: Mapping[Tensor, str],
 ) -> Group | None:  # fmt: skip
     """The group whose results, what it makes that is in `after` or an output, are cut along `dim`; None if it can't be.
@@ -101,7 +101,7 @@ def _multiplies_otherwise(kernels: Sequence[Kernel], made: Set[Tensor], dtypes: 
 
 
 def _begun(
-    made: set[Tensor], before: Sequence[Kernel], partition_of: Mapping[Tensor, int]
+    made: set[Tensor], before: Iterable[Kernel], partition_of: Mapping[Tensor, int]
 ) -> dict[Tensor, tuple[int, int]]:
     """The channels that kernels before the group wrote of tensors of which it writes others."""
     writers = writers_of(kernel for kernel in before if kernel.out in made)

@@ -169,7 +169,7 @@ class _Tiling:
 
     def _crossing(self, step: int, now: Usage) -> int:
         """Bytes of each partition that are alive before and after the step; what is in DRAM is not."""
-        return sum(size for t, size in now.sizes.items() if now.life[t][0] < step <= now.life[t][1])
+        return sum(now.sizes[tensor] for tensor in now.across[step])
 
     def _ranges(self, step: int, at: int, now: Usage) -> Iterator[tuple[int, int, set[Tensor]]]:
         """Groups around the step, from where little is alive to where little is again; what goes to DRAM for that.
@@ -229,7 +229,7 @@ class _Tiling:
         return self.weights[end] - self.weights[first]
 
     def _group(self, first: int, end: int, dim: int, now: Usage, in_dram: set[Tensor]) -> Group | None:
-        kernels, before = tuple(self.kernels[first:end]), self.kernels[:first]
+        kernels, before = tuple(self.kernels[first:end]), islice(self.kernels, first)
         after = {kernel.out for kernel in kernels if now.life[kernel.out][1] >= end}
         return group_of(kernels, dim, before, after, in_dram, self.partition_of, self.dtypes)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, pairwise
 
 from tvm_neuron.allocation.buffers import steps_of
@@ -23,18 +24,31 @@ class Usage:
     sizes: dict[Tensor, int]  # bytes of each partition, of those that are not in DRAM
     touched: dict[Tensor, list[int]]  # the steps of kernels that read or write it
 
+    @cached_property
+    def across(self) -> list[list[Tensor]]:
+        """The tensors of `sizes` that are alive between s - 1 and s."""
+        found: list[list[Tensor]] = [[] for _ in self.crossing]
+        for tensor in self.sizes:
+            begin, end = self.life[tensor]
+            for step in range(begin + 1, end + 1):
+                found[step].append(tensor)
+        return found
+
+    @cached_property
+    def pauses(self) -> list[tuple[int, int, Tensor]]:
+        """Steps between which nothing touches a tensor, more than `NEAR` apart; those of the largest first."""
+        by_size = sorted(self.sizes.items(), key=lambda pair: -pair[1])
+        pairs = ((pair, tensor) for tensor, size in by_size if size for pair in pairwise(self.touched[tensor]))
+        return [(before, after, tensor) for (before, after), tensor in pairs if after - before > NEAR]
+
     def idle(self, first: int, last: int, near: int) -> dict[int, list[Tensor]]:
         """By step, from `first` to `last`: tensors alive before and after it, and untouched in the `near` steps from it
-        on; largest first.
+        on, which are at least `NEAR`; largest first.
         """
         found: dict[int, list[Tensor]] = {step: [] for step in range(first, last + 1)}
-        for tensor, size in sorted(self.sizes.items(), key=lambda pair: -pair[1]):
-            begin, end = self.life[tensor]
-            if begin >= last or end < first + near or not size:
-                continue
-            for before, after in pairwise(self.touched[tensor]):
-                for step in range(max(first, before + 1), min(last, after - near) + 1):
-                    found[step].append(tensor)
+        for before, after, tensor in self.pauses:
+            for step in range(max(first, before + 1), min(last, after - near) + 1):
+                found[step].append(tensor)
         return found
 
     def least_with_tiles(self, first: int, end: int, in_dram: Container[Tensor]) -> int:
@@ -42,12 +56,7 @@ class Usage:
 
         When the last one begins, all that they read of others is still there, and all that others read has been begun.
         """
-        return sum(
-            size
-            for tensor, size in self.sizes.items()
-            if self.life[tensor][0] < end and self.life[tensor][1] >= first and tensor not in in_dram
-            if self.life[tensor][0] < first or self.life[tensor][1] >= end
-        )
+        return sum(self.sizes[t] for t in {*self.across[first], *self.across[end]} if t not in in_dram)
 
     def most_with(
         self, kernels: Sequence[Kernel], first: int, end: int, partition_of: Mapping[Tensor, int],
@@ -62,12 +71,8 @@ class Usage:
             begin, last = self.life.get(tensor, (first, first))
             life[tensor] = (-1 if begin < first else steps[0], len(kernels) if last >= end else steps[-1])
         sizes = {t: bytes_on_chip(dtypes[t], partition_of[t], t.shape) for t in touched if t not in in_dram}
-        crossing = sum(
-            size
-            for tensor, size in self.sizes.items()
-            if self.life[tensor][0] < first and self.life[tensor][1] >= end
-            if tensor not in touched and tensor not in in_dram
-        )
+        around = (t for t in self.across[first] if self.life[t][1] >= end)
+        crossing = sum(self.sizes[t] for t in around if t not in touched and t not in in_dram)
         return max(_alive(kernels, life, sizes, partition_of, dtypes, in_dram)[0], default=0) + crossing
 
 
