@@ -50,6 +50,7 @@ def test_matrices_of_a_batch(
         ("bmk,hkn->bhmn", (2, 9, 40), (4, 40, 16)),
         ("bmhk,hkn->bmhn", (2, 9, 4, 16), (4, 16, 24)),
         ("bk,bkn->bn", (5, 40), (5, 40, 16)),
+        ("bhkn,bhk->bhn", (3, 2, 32, 50), (3, 2, 32)),  # a query that is a parameter, once for each image
     ],
 )
 def test_einsum(equation: str, x: Shape, w: Shape, chosen: tuple[str, str]) -> None:

@@ -14,7 +14,7 @@ from tvm_neuron.codegen.passes.layout import assign_partitions
 from tvm_neuron.codegen.passes.pieces import one_by_one
 from tvm_neuron.errors import UnschedulableError
 from tvm_neuron.hw import Device
-from tvm_neuron.schedule.expr import Axis, Index, Load
+from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import counts
 from tvm_neuron.schedule.roles import data_factor, factors, is_constant_contraction
@@ -88,12 +88,18 @@ def _is_taken(block: Block, data: Load, rules: Sequence[Rule], device: Device) -
 
 
 def _for_each(block: Block, batch: Sequence[Axis]) -> Iterator[Block]:
-    """Each into a tensor of its own, which is moved: its place among the others may be amid the partitions."""
+    """Each into a tensor of its own, which is moved: its place among the others may be amid the partitions.
+
+    Of a single output channel it has a dimension of one element for that, since all others are the data's.
+    """
     for places, part in one_by_one(block, batch):
         axes = tuple(axis for axis in part.spatial if axis.extent > 1) or part.spatial[:1]
+        data = data_factor(part)
+        varying = {axis for m in linear_indices(data.indices) or () for axis in m.terms} if data else set()
+        channel = (1,) if varying.issuperset(axes) else ()
         name = f"{block.output.name}.{'.'.join(map(str, places))}"
-        tensor = Tensor(name, tuple(axis.extent for axis in axes), block.output.dtype)
-        index = tuple(map(Index, axes))
+        tensor = Tensor(name, (*channel, *(axis.extent for axis in axes)), block.output.dtype)
+        index: tuple[Expr, ...] = (*(Num(0) for _ in channel), *map(Index, axes))
         yield replace(part, output=tensor, index=index)
         moved = Block(block.origin, axes, block.output, part.index, Load(tensor, index))
         yield canonical(moved)

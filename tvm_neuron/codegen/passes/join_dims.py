@@ -8,6 +8,7 @@ products of images [channels, rows, columns] whose results count positions by on
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from tvm_neuron.codegen.passes.spread_rows import counted_values
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, axes_of, every_load, rewrite
@@ -43,7 +44,8 @@ def join_dims(graph: Graph, as_results: bool = False) -> None:
 def _wanted(graph: Graph, as_results: bool) -> _Group | None:
     found: dict[Dim, _Group] = {}
     for block in graph.blocks:
-        parts = [part for _, indices in _places(block) for part in linear_indices(indices) or ()]
+        every = (linear_indices(indices) or () for _, indices in _places(block)) if block.combine else ()
+        parts = list(chain.from_iterable(every))
         for pair, dims in _together(block).items():
             group = _united(found, dims)
             group.blocks.setdefault(block, set()).add(pair)

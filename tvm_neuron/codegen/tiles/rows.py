@@ -1,7 +1,7 @@
 """rows: which rows of each tensor every tile makes, and which it holds, for a group of kernels that is run in tiles."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tvm_neuron.allocation.regions import box, source_maps
 from tvm_neuron.codegen.tiles.tiled_dims import main_axis
@@ -33,6 +33,7 @@ class Group:
     dtypes: Mapping[Tensor, str]  # in which they are held
     begun: Mapping[Tensor, tuple[int, int]]  # the channels that were made before, of tensors of which others are made
     spans: Mapping[Tensor, tuple[int, int]]  # the rows that are made, [first, end), of results of which others are not
+    known: dict[int, "list[dict[Tensor, Held]] | None"] = field(default_factory=dict, init=False)  # `rows_of` so many
 
     @property
     def fewest_rows(self) -> int:
@@ -59,6 +60,12 @@ def rows_of(group: Group, tiles: int) -> list[dict[Tensor, Held]] | None:
     None if a kernel needs more rows of a tensor than the tile makes of it for those that come after the tensor's last
     writer: as in a chain of 3x3 convolutions, each of which adds channels to the tensor that all of them read.
     """
+    if tiles not in group.known:  # tiles are tried in several orders
+        group.known[tiles] = _rows_of(group, tiles)
+    return group.known[tiles]
+
+
+def _rows_of(group: Group, tiles: int) -> list[dict[Tensor, Held]] | None:
     done = {t: group.span(t)[0] for t in (*(kernel.out for kernel in group.kernels), *group.brought)}
     grains = _grains(group)
     fewest = group.fewest_rows
