@@ -120,9 +120,10 @@ class _Tiling:
                     after = self._put(first, stop, found, spilled)
                     return after - len(found.kernels) if find == self._single_images else after
         for first, end, spilled in self._through_dram(step, at, now):
-            found = self._tried(self._rows, first, end, now, spilled)
-            if found is not None:
-                return self._put(first, end, found, spilled)
+            for find in (self._images, self._rows):  # what needs all rows of an image has no tiles of these
+                found = self._tried(find, first, end, now, spilled)
+                if found is not None:
+                    return self._put(first, end, found, spilled)
         return step + 1
 
     def _tried(self, find: _Find, first: int, end: int, now: Usage, spilled: set[Tensor]) -> Unrolled | None:
