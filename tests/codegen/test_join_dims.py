@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
@@ -120,6 +120,8 @@ def test_as_onnxruntime(steps: list[str], channels: int, rows: int, columns: int
     columns=st.integers(2, 7),
     as_results=st.booleans(),
 )
+@example(steps=["depthwise", "pooled"], channels=4, rows=5, columns=6, as_results=True)
+@example(steps=["norm", "product"], channels=4, rows=5, columns=6, as_results=False)
 def test_the_same_numbers(steps: list[str], channels: int, rows: int, columns: int, as_results: bool) -> None:
     graph = graph_of(network(steps, channels, rows, columns))
     graph.blocks = [canonical(block) for block in graph.blocks]

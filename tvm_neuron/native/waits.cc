@@ -40,7 +40,8 @@ inline void ForEachRun(const int64_t* axes, int64_t rank, int64_t at, Do&& act) 
 }
 
 template <typename Do>
-inline void ForEachSegment(const tvm_neuron::Segments& segments, const int64_t* axes, int64_t rank, int64_t at, Do&& act) {
+inline void ForEachSegment(const tvm_neuron::Segments& segments, const int64_t* axes, int64_t rank, int64_t at,
+                           Do&& act) {
   ForEachRun(axes, rank, at, [&](int64_t first, int64_t count) {
     const int64_t end = segments.At(first + count);
     for (int64_t segment = segments.At(first); segment < end; ++segment) act(segment);

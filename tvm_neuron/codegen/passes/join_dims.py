@@ -60,11 +60,13 @@ def _is_wanted(graph: Graph, group: _Group, as_results: bool) -> bool:
     tensors = {tensor for tensor, _ in group.dims}
     if any(len({writer in group.blocks for writer in graph.writers(tensor)}) > 1 for tensor in tensors):
         return False
+    if len(tensors) < len(group.dims):
+        return False
     if as_results:
-        return group.is_counted_as_one and len(tensors) == len(group.dims)
+        return group.is_counted_as_one
     inside = [(t, d) for t, d in group.dims if d + 2 < len(t.shape) and t.shape[-1] > 1]
     few = any(max(t.shape[d], t.shape[d + 1]) < PARTITIONS for t, d in inside)
-    return few and group.is_summed_beside and len(tensors) == len(group.dims)
+    return few and group.is_summed_beside
 
 
 def _together(block: Block) -> dict[Pair, list[Dim]]:

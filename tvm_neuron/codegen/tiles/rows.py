@@ -33,7 +33,8 @@ class Group:
     dtypes: Mapping[Tensor, str]  # in which they are held
     begun: Mapping[Tensor, tuple[int, int]]  # the channels that were made before, of tensors of which others are made
     spans: Mapping[Tensor, tuple[int, int]]  # the rows that are made, [first, end), of results of which others are not
-    known: dict[int, "list[dict[Tensor, Held]] | None"] = field(default_factory=dict, init=False)  # `rows_of` so many
+    known: dict[int, "list[dict[Tensor, Held]] | None"] = field(default_factory=dict, init=False, compare=False)
+    """What `rows_of` found for so many tiles."""
 
     @property
     def fewest_rows(self) -> int:
