@@ -73,6 +73,35 @@ def test_only_time_runs_nothing(folder: Path) -> None:
     assert "error" not in record
 
 
+def test_a_network_whose_sizes_a_run_tells_runs_in_stages(tmp_path: Path) -> None:
+    """Two rows and sixteen columns more on each side, as many as there are places that are not zero."""
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 18]>
+        open (float[2, 8] x) => (float[n, 4] y) {
+            places = NonZero(x)
+            sizes = Shape(places)
+            widths = Concat <axis = 0> (sizes, sizes)
+            wide = Pad(x, widths)
+            first = Constant <value_ints = [16]> ()
+            last = Constant <value_ints = [24]> ()
+            axis = Constant <value_ints = [1]> ()
+            part = Slice(wide, first, last, axis)
+            y = MatMul(part, v)
+        }
+    """)
+    rng = np.random.default_rng(0)
+    model.graph.initializer.append(numpy_helper.from_array(rng.standard_normal((8, 4), np.float32), "v"))
+    onnx.save(model, tmp_path / "model.onnx")
+    keep_reference(model, {"x": rng.standard_normal((2, 8), np.float32)}, tmp_path)
+    measure(Job(tmp_path, "inf2", False, tmp_path / "found.json"))
+    record = records.read(tmp_path / "found.json")
+    assert record["outcome"] == "built"
+    assert "NonZero" in record["cpu_operators"]
+    assert record["operators_on_core"] >= 1
+    assert record["error_fp32"] < record["bound_fp32"] < record["error"] < record["bound"] < 0.02
+    assert record["bound_us"] <= record["latency_us"]
+
+
 def test_a_defect_is_told_whatever_runs_in_spite_of_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **_more: object) -> None:
         raise AssertionError("planted")
@@ -97,7 +126,7 @@ def test_wrong_results_and_other_shapes_are_told(folder: Path) -> None:
 
 def test_what_a_user_would_be_told_is_a_refusal_and_all_else_a_failure(folder: Path) -> None:
     model = onnx.load(folder / "model.onnx")
-    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
+    model.graph.node[0].op_type = "NoSuchOperator"
     onnx.save(model, folder / "model.onnx")
     measure(Job(folder, "inf2", True, folder / "found.json"))
     assert records.read(folder / "found.json")["outcome"] == "refused"

@@ -206,6 +206,38 @@ def test_operators_of_later_stages_are_checked_at_import() -> None:
         Stages(model_of(nodes, {"x": (2, 3)}, "y", {}), {}, "float32", None, {})
 
 
+def test_a_report_of_all_stages() -> None:
+    """A product before sizes are known, and one of columns that it tells."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "before"], ["scores"], name="first"),
+        helper.make_node("Greater", ["scores", "zero"], ["is_good"]),
+        helper.make_node("NonZero", ["is_good"], ["places"]),
+        helper.make_node("Shape", ["places"], ["sizes"]),
+        helper.make_node("Concat", ["sizes", "sizes"], ["widths"], axis=0),
+        helper.make_node("Pad", ["x", "widths"], ["wide"]),
+        helper.make_node("MatMul", ["after", "wide"], ["y"], name="second"),
+    ]
+    constants = {"before": RNG.standard_normal((3, 5)), "after": RNG.standard_normal((7, 16)), "zero": np.zeros(())}
+    model = model_of(nodes, {"x": (12, 3)}, "y", {name: each.astype(np.float32) for name, each in constants.items()})
+    vm = machine(model)
+    with pytest.raises(InputError, match="no report before the first call"):
+        _ = vm.report
+    with build_options(BuildOptions(fp32_cast="none", device="neuron/inf2")):
+        vm.run(x=RNG.standard_normal((12, 3)).astype(np.float32))
+    assert vm.report.macs == 12 * 3 * 5 + 7 * 12 * 3  # none for the zeros around
+    assert {row.name for row in vm.report.placed("neuroncore")} >= {"first", "second"}
+    assert "NonZero" in {row.op for row in vm.report.placed("cpu")}
+    assert vm.report.latency_us == pytest.approx(sum(each.latency_us for each in vm.report.subgraphs))
+    assert vm.report.bound_us <= vm.report.latency_us
+
+
+def test_a_report_of_a_machine_whose_sizes_are_known() -> None:
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")]
+    mod, params = relay.frontend.from_onnx(model_of(nodes, {"x": (4, 3)}, "y", {"w": np.ones((3, 5), np.float32)}))
+    vm = tvm.runtime.vm.VirtualMachine(relay.vm.compile(mod, "neuron", params=params), tvm.cpu())
+    assert vm.report.macs == 4 * 3 * 5
+
+
 @pytest.mark.slow
 def test_inputs_and_outputs_of_the_executor() -> None:
     mod, _ = relay.frontend.from_onnx(detector())

@@ -7,9 +7,11 @@ import numpy as np
 import tvm
 from tvm import relax
 
+from tvm_neuron.codegen.share import multiplications
 from tvm_neuron.errors import InputError
 from tvm_neuron.frontend.onnx.needs import NeedsValueError
 from tvm_neuron.frontend.onnx.stages import Stages
+from tvm_neuron.profile.report import Report
 from tvm_neuron.relay import build_module
 from tvm_neuron.relay.ir.expr import Call, Function, Var
 from tvm_neuron.relay.ir.functor import bind, post_order
@@ -18,7 +20,7 @@ from tvm_neuron.relay.lower import main_of, to_relax
 from tvm_neuron.relay.modules import is_relay, module_of
 from tvm_neuron.relay.op.declare import COMPUTED
 from tvm_neuron.relay.open_model import OpenModel
-from tvm_neuron.relay.staged import StagedExecutor
+from tvm_neuron.relay.staged import Built, StagedExecutor
 from tvm_neuron.runtime import Executor
 
 Values: TypeAlias = Mapping[str, np.ndarray]
@@ -35,7 +37,8 @@ class Compiled:
         self._inputs: list[Var] = list(self._main.params) if self._main is not None else []
         self.is_open = is_open(mod)
         self._needed = set[str]()
-        self._made: dict[Any, tuple[Executor | StagedExecutor, bool]] = {}
+        self._made: dict[Any, tuple[Built | StagedExecutor, bool]] = {}
+        self._last: Built | StagedExecutor | None = None
         if not self.is_open:
             self._made[()] = self._compiled(to_relax(mod) if is_relay(mod) else mod)
 
@@ -44,7 +47,17 @@ class Compiled:
         """The names of the inputs."""
         if self.is_open:
             return unique_names(self._inputs)
-        return [spec.name for spec in self._made[()][0].inputs]
+        return [spec.name for spec in _executor_of(self._made[()][0]).inputs]
+
+    @property
+    def report(self) -> Report:
+        """What the last call costs, of one that ran in stages the sum over them.
+
+        Raises InputError: there was no call, which tells what is compiled.
+        """
+        if self._last is None:
+            raise InputError("there is no report before the first call, which tells the sizes that are compiled for")
+        return self._last.report
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results for these inputs.
@@ -58,13 +71,14 @@ class Compiled:
 
     def loaded(self, values: Values) -> tuple[Executor | StagedExecutor, bool]:
         """The executor for inputs of these shapes, with these values set, and whether its result is a tuple."""
-        executor, gives_tuple = self._for(values) if self.is_open else self._made[()]
+        self._last, gives_tuple = self._for(values) if self.is_open else self._made[()]
+        executor = _executor_of(self._last)
         names = {spec.name for spec in executor.inputs}
         for name in names:
             executor.set_input(name, values[name])
         return executor, gives_tuple
 
-    def _for(self, values: Values) -> tuple[Executor | StagedExecutor, bool]:
+    def _for(self, values: Values) -> tuple[Built | StagedExecutor, bool]:
         while True:
             known = {name: values[name] for name in sorted(self._needed)}
             key = (*(value.shape for value in values.values()), *(value.tobytes() for value in known.values()))
@@ -89,14 +103,18 @@ class Compiled:
         body = bind(self._main, dict(zip(self._inputs, params, strict=True))).body
         return to_relax(module_of(Function(params, body), self._mod), known)
 
-    def _compiled(self, mod: tvm.IRModule | Stages) -> tuple[Executor | StagedExecutor, bool]:
+    def _compiled(self, mod: tvm.IRModule | Stages) -> tuple[Built | StagedExecutor, bool]:
         if isinstance(mod, Stages):
-            return StagedExecutor(mod, self._executor), len(mod.outputs) > 1
-        return self._executor(mod), isinstance(mod["main"].ret_ty, relax.TupleType)
+            return StagedExecutor(mod, self._built), len(mod.outputs) > 1
+        return self._built(mod), isinstance(mod["main"].ret_ty, relax.TupleType)
 
-    def _executor(self, mod: tvm.IRModule) -> Executor:
-        executor: Executor = build_module.build(mod, self._target, params=self._params)["default"](tvm.cpu())
-        return executor
+    def _built(self, mod: tvm.IRModule) -> Built:
+        library = build_module.build(mod, self._target, params=self._params)
+        return Built(library, library["default"](tvm.cpu()), multiplications(mod["main"]))
+
+
+def _executor_of(made: Built | StagedExecutor) -> Executor | StagedExecutor:
+    return made.executor if isinstance(made, Built) else made
 
 
 def is_open(mod: tvm.IRModule) -> bool:

@@ -1,6 +1,7 @@
 """staged: an executor of a model that runs in stages, each compiled for the sizes that those before it gave."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -9,15 +10,32 @@ import tvm
 from tvm_neuron.errors import InputError
 from tvm_neuron.frontend.onnx.stages import Given, Stage, Stages
 from tvm_neuron.neff import TensorInfo
-from tvm_neuron.runtime import Executor
+from tvm_neuron.profile.report import Report
+from tvm_neuron.relay.factory import ExecutorFactory
+from tvm_neuron.runtime import Executor, report, report_in_turn
 from tvm_neuron.runtime.converted import as_array, converted
 from tvm_neuron.runtime.named import given_inputs, index_of
 
-Compile: TypeAlias = Callable[[tvm.IRModule], Executor]
+
+@dataclass(frozen=True)
+class Built:
+    """A library on this machine, and the multiplications that it asks for."""
+
+    library: ExecutorFactory
+    executor: Executor
+    multiplications: int
+
+    @property
+    def report(self) -> Report:
+        """That of the library."""
+        return report(self.library)
+
+
+Compile: TypeAlias = Callable[[tvm.IRModule], Built]
 
 
 class StagedExecutor:
-    """What `GraphModule` needs of an `Executor`; sizes of outputs that only a run tells are -1 before it.
+    """What `GraphModule` needs of an `Executor`, and a report; sizes of outputs that only a run tells are -1 before it.
 
     What is compiled is kept: for the same sizes it runs again, without a compilation. Raises InputError as an
     `Executor`; `run` raises what a build raises.
@@ -27,16 +45,22 @@ class StagedExecutor:
         self._stages = stages
         self._compile = compile_stage
         self._first = stages.first()
-        self._made: dict[Any, tuple[Stage, Executor | None]] = {(): self._with_executor(self._first)}
+        self._made: dict[Any, tuple[Stage, Built | None]] = {(): self._built(self._first)}
+        self._ran: list[Built] = []
         self.inputs = tuple(TensorInfo(name, given.shape, given.dtype) for name, given in stages.inputs.items())
         self.outputs = tuple(TensorInfo(name, (), "") for name in stages.outputs)
         self._values: dict[str, np.ndarray] = {}
         self._results: dict[str, np.ndarray] = {}
 
     @property
-    def compiled(self) -> list[Executor]:
-        """The stages' executors, those for all sizes that there were until now."""
-        return [executor for _, executor in self._made.values() if executor is not None]
+    def report(self) -> Report:
+        """Of the stages of the last run, as of one library.
+
+        Raises InputError: nothing ran.
+        """
+        if not self._ran:
+            raise InputError("there is no report before the first run, which tells the sizes of the stages")
+        return report_in_turn([(built.library, built.multiplications) for built in self._ran])
 
     def set_input(self, /, key: str | int | None = None, value: Any = None, **values: Any) -> None:
         """Set one input by name or index, and others by keyword."""
@@ -54,17 +78,17 @@ class StagedExecutor:
         if missing:
             raise InputError(f"inputs were not set: {', '.join(missing)}")
         found = {**self._stages.known, **self._values}
-        stage, executor = self._made[()]
+        stage, built = self._made[()]
+        ran = []
         while True:
             found |= stage.known
-            if executor is not None:
-                for name in stage.inputs:
-                    executor.set_input(name, found[name])
-                executor.run()
-                found |= {name: executor.get_output(name).numpy() for name in stage.outputs}
+            if built is not None:
+                found |= _results(stage, built.executor, found)
+                ran.append(built)
             if not stage.left:
                 break
-            stage, executor = self._after(stage, found)
+            stage, built = self._after(stage, found)
+        self._ran = ran
         self._results = {name: found[name] for name in self._stages.outputs}
 
     def get_input(self, key: str | int) -> tvm.runtime.Tensor:
@@ -85,15 +109,22 @@ class StagedExecutor:
         names = [info.name for info in self.inputs]
         return names.index(name) if name in names else -1
 
-    def _after(self, stage: Stage, found: Mapping[str, np.ndarray]) -> tuple[Stage, Executor | None]:
+    def _after(self, stage: Stage, found: Mapping[str, np.ndarray]) -> tuple[Stage, Built | None]:
         """The stage after one, for what was found: shapes and some of the values tell it from others."""
         read = {name: found[name] for name in sorted(stage.reads) if name in found}
         shapes = tuple((name, array.shape) for name, array in read.items())
         key = (stage.left[0][1].name, shapes, tuple(read[name].tobytes() for name in read if name in stage.asked))
         if key not in self._made:
             given = {name: Given(array.shape, array.dtype.name, array) for name, array in read.items()}
-            self._made[key] = self._with_executor(self._stages.after(stage, given))
+            self._made[key] = self._built(self._stages.after(stage, given))
         return self._made[key]
 
-    def _with_executor(self, stage: Stage) -> tuple[Stage, Executor | None]:
+    def _built(self, stage: Stage) -> tuple[Stage, Built | None]:
         return stage, self._compile(stage.mod) if stage.outputs else None
+
+
+def _results(stage: Stage, executor: Executor, found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    for name in stage.inputs:
+        executor.set_input(name, found[name])
+    executor.run()
+    return {name: executor.get_output(name).numpy() for name in stage.outputs}

@@ -9,12 +9,14 @@ from tvm import relax
 from tvm.runtime.module import BenchmarkResult
 
 from tvm_neuron.errors import InputError
+from tvm_neuron.profile.report import Report
 from tvm_neuron.relay.build_module import TargetLike, build, optimize
 from tvm_neuron.relay.compiled import Compiled, by_name, is_open
 from tvm_neuron.relay.factory import ExecutorFactory
 from tvm_neuron.relay.graph_executor import GraphModule
 from tvm_neuron.relay.lower import to_relax
 from tvm_neuron.relay.modules import is_relay
+from tvm_neuron.runtime import report
 
 _Theirs = tvm.runtime.vm.VirtualMachine
 
@@ -63,6 +65,7 @@ class VirtualMachine(tvm.runtime.vm.VirtualMachine):  # which looks up its const
     def __init__(self, exe: Executable, device: Any, memory_cfg: Any = None) -> None:
         del memory_cfg  # memory is the NeuronCore's own
         self._gives_tuple = exe.gives_tuple
+        self._lib = exe.lib
         self._open, self._values = exe.lib if isinstance(exe.lib, Compiled) else None, dict[str, Any]()
         if not isinstance(exe.lib, Compiled):
             self._module = GraphModule(exe.lib["default"](device[0] if isinstance(device, list) else device))
@@ -122,6 +125,16 @@ class VirtualMachine(tvm.runtime.vm.VirtualMachine):  # which looks up its const
     def get_outputs(self) -> list[tvm.runtime.Tensor]:
         """All results of the last run."""
         return [self._module.get_output(index) for index in range(self._module.get_num_outputs())]
+
+    @property
+    def report(self) -> Report:
+        """Where operators run and what it costs; of an open model what the last call took, all stages together.
+
+        Raises InputError: a model is open, and nothing was called.
+        """
+        if self._open:
+            return self._open.report
+        return report(self._lib)
 
     def benchmark(self, device: Any, *args: Any, func_name: str = "main", **kwargs: Any) -> BenchmarkResult:
         """Wall time on the hardware model; see `GraphModule.benchmark`."""

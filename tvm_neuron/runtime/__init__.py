@@ -14,7 +14,7 @@ from tvm_neuron.runtime.kernels import products
 from tvm_neuron.runtime.library import FACTORY_ENTRY, MANIFEST_ENTRY, load_library, make_module
 from tvm_neuron.runtime.program import load
 from tvm_neuron.runtime.ranges import checked_divisors, checked_range, checked_regions, checked_steps
-from tvm_neuron.runtime.report import parts, report
+from tvm_neuron.runtime.report import parts, report, report_in_turn
 from tvm_neuron.runtime.version import VERSION
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "neffs",
     "parts",
     "report",
+    "report_in_turn",
     "seed",
 ]
 

@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +33,20 @@ def report(library: Library, bucket: int = 0, inputs: Mapping[str, Any] | None =
     programs = [part for part in found if isinstance(part, neff.Pipeline)]
     use = spmd_use(plan, programs, load_device(described["device"])) if plan is not None else None
     return make_report(placement, found, described["device"], cpu_us, described["macs_moved"], use)
+
+
+def report_in_turn(libraries: Sequence[tuple[Library, int]], kept: Sequence[neff.Placement] = ()) -> Report:
+    """The report of libraries that run one after the other, each with the multiplications that it asks for.
+
+    `kept` are operators that are in none of them, whose multiplications are not counted. Raises what `report` does.
+    """
+    each = [(report(library), asked) for library, asked in libraries]
+    asked = sum(count for _, count in each)
+    done = sum(one.macs_moved * count for one, count in each)
+    return make_report(
+        [*(row for one, _ in each for row in one.placement), *kept], [part for one, _ in each for part in one.parts],
+        each[0][0].device, None, done / asked if asked else max(one.macs_moved for one, _ in each),
+    )  # fmt: skip
 
 
 def _cpu_us(library: Library, inputs: Mapping[str, Any] | None) -> float:

@@ -14,10 +14,10 @@ from tvm_neuron.frontend import from_onnx
 from tvm_neuron.frontend.tensorflow import Captured, to_onnx
 from tvm_neuron.neff import Placement
 from tvm_neuron.operators.names import names
-from tvm_neuron.profile.report import Report, make_report
+from tvm_neuron.profile.report import Report
 from tvm_neuron.relay.build_module import build
 from tvm_neuron.relay.factory import ExecutorFactory
-from tvm_neuron.runtime import report
+from tvm_neuron.runtime import report_in_turn
 
 _OURS, _THEIRS = 0, 1
 _INPUTS, _CONSTANTS = ("Placeholder",), ("Const",)
@@ -92,7 +92,8 @@ def in_parts(
     ends = [*found.inputs.values(), *found.outputs.values()]
     specs = {name: tf.TensorSpec(tensor.shape, tensor.dtype) for name in ends
              for tensor in [whole.get_tensor_by_name(name)]}  # fmt: skip
-    return Parts(found, specs, parts, _report(parts, kept))
+    ours = [(part.library, part.multiplications) for part in parts if part.library]
+    return Parts(found, specs, parts, report_in_turn(ours, kept))
 
 
 def _split(
@@ -234,14 +235,3 @@ def _compiled(part: Part, target: Any, options: BuildOptions | None) -> Part:
     mod, params = _imported(part)
     asked = multiplications(mod["main"])
     return replace(part, library=build(mod, target, params=params, options=options), multiplications=asked)
-
-
-def _report(parts: Sequence[Part], kept: Sequence[Placement]) -> Report:
-    """Of all libraries, and of what is left to TensorFlow, whose multiplications are not counted."""
-    each = [(report(part.library), part.multiplications) for part in parts if part.library]
-    asked = sum(count for _, count in each)
-    done = sum(one.macs_moved * count for one, count in each)
-    return make_report(
-        [*(row for one, _ in each for row in one.placement), *kept], [part for one, _ in each for part in one.parts],
-        each[0][0].device, None, done / asked if asked else max(one.macs_moved for one, _ in each),
-    )  # fmt: skip
