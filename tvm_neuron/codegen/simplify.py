@@ -47,6 +47,7 @@ from tvm_neuron.codegen.passes.fold import fold_constants
 from tvm_neuron.codegen.passes.gathers import separate_gathers
 from tvm_neuron.codegen.passes.group_sums import group_sums
 from tvm_neuron.codegen.passes.guard_rows import guard_rows
+from tvm_neuron.codegen.passes.image_rows import image_rows
 from tvm_neuron.codegen.passes.join_dims import join_dims
 from tvm_neuron.codegen.passes.join_terms import join_terms
 from tvm_neuron.codegen.passes.lay_out import layouts, split_scattered
@@ -69,6 +70,7 @@ from tvm_neuron.codegen.passes.row_values import subtract_as_add
 from tvm_neuron.codegen.passes.running_sums import running_sums
 from tvm_neuron.codegen.passes.scale_after_products import scale_after_products
 from tvm_neuron.codegen.passes.separate_parts import separate_parts
+from tvm_neuron.codegen.passes.separate_pieces import separate_pieces
 from tvm_neuron.codegen.passes.skip_padding import skip_padding
 from tvm_neuron.codegen.passes.spread_results import spread_results
 from tvm_neuron.codegen.passes.spread_rows import spread_rows
@@ -202,6 +204,10 @@ def _all_ways(work: _Work) -> list[_Work]:
     if has_parts(work.graph):  # their sums let rows be folded, and no price of layouts has that
         parts = replace(work, graph=_copied(work.graph), sums_parts=True)
         ways.append(_cheapest(_ways(parts)))
+    best = _cheapest(ways)
+    if images := image_rows(best.before or best.graph):  # the same of what windows are packed from
+        with suppress(UnschedulableError):
+            ways.append(_laid_out(best, {**best.dims, **images}))
     return ways
 
 
@@ -269,15 +275,18 @@ def _run(work: _Work, steps: Iterable[Step[_Work]]) -> None:
             step.run(work)
 
 
-def _if_quicker(change: Callable[..., bool], *names: str) -> Callable[[_Work], None]:
+def _if_quicker(change: Callable[..., bool], *names: str, is_always_asked: bool = False) -> Callable[[_Work], None]:
     """What changes the graph, if there is anything to change, if rules take it, and if that takes less time.
 
-    It is told so much of the work besides.
+    It is told so much of the work besides. What is left as it is may take a thousand times as long if it
+    `is_always_asked`, where compiling is to be quick, too.
     """
 
     def run(w: _Work) -> None:
         trial = replace(w, graph=_copied(w.graph))
-        if w.is_quick or not change(trial.graph, *(getattr(w, name) for name in names)):
+        if w.is_quick and not is_always_asked:
+            return
+        if not change(trial.graph, *(getattr(w, name) for name in names)):
             return
         try:
             is_quicker = _price_laid_out(trial) < _price_laid_out(w)
@@ -517,6 +526,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("reduce_once", "what is the same reads the same", _graph(reduce_once)),
     Step("split_reductions", "no rule takes arithmetic under a sum", _graph(split_reductions), True),
     Step("subtract_as_add", "while one block makes what is subtracted", _graph(subtract_as_add)),
+    Step("separate_pieces", "regions are plain, and moves are read through next", _graph(separate_pieces)),
     Step("write_products_through", "before the moves are read through", _graph(write_products_through)),
     Step("read_through", "moves are plain now, and most need not be done", _graph(read_through), True),
     Step("separate_parts", "products read the parts where they were made", _graph(separate_parts)),
@@ -543,6 +553,11 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("recurrences", "steps are plain now, and wait for each other", _recurrences),
     Step("scan", "windows and batches are final, so that what is a cumulative sum looks like one", _scan),
     Step(
+        "split_scattered",
+        "dimensions are final but for those that layouts scatter",
+        _if_quicker(split_scattered, is_always_asked=True),
+    ),
+    Step(
         "join_dims",
         "another way of what follows: dimensions are final but for their number",
         _graph(join_dims, "joins_results"),
@@ -550,7 +565,6 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("spread_rows", "dimensions are final but for those that layouts scatter", _graph(spread_rows)),
     Step("spread_results", "rows that are left long", _graph(spread_results)),
     Step("stage_reductions", "of long rows that were not spread", _graph(stage_reductions), True),
-    Step("split_scattered", "dimensions are final but for those that layouts scatter", _graph(split_scattered)),
     Step("spread_sums", "another way of what follows: the last that asks how rows are read", _spread_sums),
     Step("sum_parts", "another way of what follows: before layouts, which sums have of their own", _sum_parts),
     Step("choose_dims", "before layouts, which leave the rest block by block", _choose_dims),

@@ -7,6 +7,9 @@ from tvm_neuron.codegen.kernels.affine import Scaled, as_scaled, emit_scaled
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, replace_axes
 from tvm_neuron.schedule.graph import Block, Graph
 from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.tiling import PARTITIONS
+
+_FEWER = 4  # times as many lanes compute before the move: what goes by DMA has no way out of PSUM
 
 
 def scale_after_moves(graph: Graph, partition_of: dict[Tensor, int]) -> None:
@@ -24,7 +27,8 @@ def scale_after_moves(graph: Graph, partition_of: dict[Tensor, int]) -> None:
         (move,) = readers
         dim = partition_of[move.output]
         parts = _scaled(block, dim) if isinstance(move.index[dim], Index) else None  # else there is one channel
-        if parts is None:
+        lanes = min(block.output.shape[partition_of[block.output]], PARTITIONS)
+        if parts is None or _FEWER * move.output.shape[dim] < lanes:
             continue
         plain = Tensor(f"{move.output.name}.plain", move.output.shape, move.output.dtype)
         partition_of[plain] = dim

@@ -11,7 +11,7 @@ from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, replace_axes, rewrite
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
-from tvm_neuron.schedule.roles import gathered
+from tvm_neuron.schedule.roles import gathered, is_constant_contraction, product_factors
 from tvm_neuron.schedule.tensor import Tensor
 
 Dim = tuple[Tensor, int]
@@ -60,7 +60,7 @@ class _Groups:
         for block in graph.blocks:
             for tensor, indices in _places(block):
                 if tensor.kind == "temp" and tensor.value is None:
-                    self._add(tensor, None if block.combine or gathered(block) else linear_indices(indices))
+                    self._add(tensor, linear_indices(indices) if _is_counted(block) else None)
 
     def closed(self, group: _Group) -> bool:
         """Whether nothing else is known of its dimensions than those factors."""
@@ -93,6 +93,11 @@ class _Groups:
         group.factors |= other.factors
         self.of_dim |= dict.fromkeys(other.dims, group)
         self.of_axis |= dict.fromkeys(other.axes, group)
+
+
+def _is_counted(block: Block) -> bool:
+    """Whether it may count dimensions otherwise: what the array multiplies has places of its own for them."""
+    return not gathered(block) and not is_constant_contraction(block) and not product_factors(block)
 
 
 def _places(block: Block) -> list[tuple[Tensor, tuple[Expr, ...]]]:

@@ -4,16 +4,15 @@ Of [1, 32000], one partition would hold a row of 32,000 elements, or DMA would b
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from tvm_neuron.codegen.passes.copies import replace_tensors
+from tvm_neuron.codegen.passes.edges import with_edges
 from tvm_neuron.codegen.passes.in_order import ROW
 from tvm_neuron.codegen.passes.split_dims import Dim, apply_split
-from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, axes_of, every_load
-from tvm_neuron.schedule.graph import Block, Graph, linear_indices
+from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, axes_of, every_load
+from tvm_neuron.schedule.graph import Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.roles import gathered, is_constant_contraction, product_factors
-from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
 
 _LEAST = 512
@@ -37,9 +36,13 @@ def spread_rows(graph: Graph) -> None:
         if parts := _parts(group):
             factors |= dict.fromkeys(group.dims, parts)
             axes |= dict.fromkeys(group.axes, parts)
+    split = {tensor for tensor, _ in factors}
+    edges = with_edges(graph, [each for each in dict.fromkeys([*graph.inputs, *graph.outputs]) if each in split])
+    for tensor, d in [dim for dim in factors if dim[0] in edges]:
+        inside, move = edges[tensor]
+        factors[inside, d] = axes[move.axes[d]] = factors.pop((tensor, d))
     if factors:
-        edges = _Edges(graph, factors)
-        apply_split(graph, edges.factors, axes | edges.axes)
+        apply_split(graph, factors, axes)
 
 
 def _parts(group: _Group) -> tuple[int, int] | None:
@@ -105,26 +108,3 @@ def counted_values(expr: Expr) -> Iterator[Axis]:
         yield expr.axis
     for part in expr.args if isinstance(expr, Apply) else ():
         yield from counted_values(part)
-
-
-class _Edges:
-    """Temporaries in the place of inputs and outputs, with moves of one to the other, and what there is to split."""
-
-    def __init__(self, graph: Graph, factors: dict[Dim, tuple[int, ...]]) -> None:
-        split = {tensor for tensor, _ in factors}
-        edges = [tensor for tensor in dict.fromkeys([*graph.inputs, *graph.outputs]) if tensor in split]
-        inside = {t: replace(t, name=f"{t.name}.rows", kind="temp") for t in edges}
-        self.factors = {(inside.get(tensor, tensor), d): parts for (tensor, d), parts in factors.items()}
-        self.axes: dict[Axis, tuple[int, ...]] = {}
-        blocks = [self._moved(t, inside[t], inside[t], graph.readers(t)[0]) for t in edges if t.kind == "input"]
-        for block in graph.blocks:
-            output = inside.get(block.output, block.output)
-            blocks.append(replace(replace_tensors(block, inside), output=output))
-        blocks += [self._moved(inside[t], t, inside[t], graph.writers(t)[0]) for t in edges if t.kind == "output"]
-        graph.blocks = blocks
-
-    def _moved(self, tensor: Tensor, to: Tensor, split: Tensor, block: Block) -> Block:
-        axes = tuple(Axis(f"r{d}", extent) for d, extent in enumerate(tensor.shape))
-        self.axes |= {axis: self.factors[split, d] for d, axis in enumerate(axes) if (split, d) in self.factors}
-        index = tuple(Index(axis) for axis in axes)
-        return Block(block.origin, axes, to, index, Load(tensor, index))

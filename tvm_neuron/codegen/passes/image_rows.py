@@ -1,0 +1,57 @@
+"""image_rows: images of few channels that are computed before a convolution, as normalised ones, lie by rows.
+
+With three channels on the partitions, 3 of 128 lanes compute, and nothing packs what lies there for the PE array. From
+rows on the partitions it goes through device memory, from where windows are packed as those of an input are.
+"""
+
+from tvm_neuron.codegen.kernels.pack import FEW_CHANNELS
+from tvm_neuron.schedule.expr import Axis, Expr, Load, Num
+from tvm_neuron.schedule.graph import Block, Graph, linear_indices
+from tvm_neuron.schedule.roles import data_factor, gathered, is_constant_contraction
+from tvm_neuron.schedule.tensor import Tensor
+
+_DIMS, _ROWS = 4, 2  # images, channels, rows, columns
+
+
+def image_rows(graph: Graph) -> dict[Tensor, int]:
+    """Such images, and what they are computed from, each with the dimension of its rows; none if nothing computes."""
+    found: dict[Tensor, int] = {}
+    for block in graph.blocks:
+        load = data_factor(block) if is_constant_contraction(block) else None
+        if load is not None and len(load.tensor.shape) == _DIMS and load.tensor.shape[1] <= FEW_CHANNELS:
+            images = _images(graph, load.tensor)
+            if any(_computes(writer) for image in images for writer in graph.writers(image)):
+                found |= dict.fromkeys(images, _ROWS)
+    return found
+
+
+def _images(graph: Graph, last: Tensor) -> list[Tensor]:
+    """The tensor, if it is computed, and those of the same rows that it is computed or moved from."""
+    found: dict[Tensor, None] = {}
+    pending = [last]
+    while pending:
+        tensor = pending.pop()
+        writers = graph.writers(tensor)
+        if tensor in found or any(block.combine or gathered(block) for block in writers):
+            continue
+        if tensor is not last or any(map(_computes, writers)):  # else the convolution's own, with a border
+            found[tensor] = None
+        pending += [source for block in writers for source in _of_same_rows(block)]
+    return list(found)
+
+
+def _computes(block: Block) -> bool:
+    return not isinstance(block.expr, Load | Num)
+
+
+def _of_same_rows(block: Block) -> list[Tensor]:
+    """The images that a block reads row by row."""
+    row = _row(block.index)
+    loads = [load for load in block.loads() if load.tensor.value is None]
+    return [load.tensor for load in loads if row is not None and _row(load.indices) is row]
+
+
+def _row(indices: tuple[Expr, ...]) -> Axis | None:
+    maps = linear_indices(indices) if len(indices) == _DIMS else None
+    terms = maps[_ROWS].terms if maps else {}
+    return next(iter(terms)) if list(terms.values()) == [1] else None
