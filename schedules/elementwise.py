@@ -22,8 +22,8 @@ class ElementwiseRule:
         out_maps = linear_indices(block.index)
         if block.combine or out_maps is None:
             return Refusal("it is no arithmetic on single elements")
-        if is_wide_copy(block.expr):
-            return Refusal("it copies 32-bit integers, which the engines' float32 does not hold exactly")
+        if is_wide_copy(block.expr) and all(tensor.value is not None for tensor in block.sources()):
+            return Refusal("its constants are 32-bit integers, which the tables' float32 does not hold exactly")
         unknown = _unknown_operation(block.expr)
         if unknown.startswith(INTEGER):
             what = unknown.removeprefix(INTEGER)

@@ -433,6 +433,10 @@ _CLEARLY_ALONE = 0.5
 _MANY = 500  # kernels: a program of so many takes a second or more to make
 
 
+def _spread_slices(graph: Graph) -> bool:
+    return spread_rows(graph, cuts_slices=True)
+
+
 def _spread_sums(w: _Work) -> None:
     if w.spreads_sums:
         spread_sums(w.graph, w.device)
@@ -552,6 +556,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("vector_products", "products are final but for their parts", _if_quicker(vector_products)),
     Step("recurrences", "steps are plain now, and wait for each other", _recurrences),
     Step("scan", "windows and batches are final, so that what is a cumulative sum looks like one", _scan),
+    Step("spread_slices", "rows that are moved out of what will not be spread", _if_quicker(_spread_slices)),
     Step(
         "split_scattered",
         "dimensions are final but for those that layouts scatter",

@@ -4,6 +4,8 @@ With three channels on the partitions, 3 of 128 lanes compute, and nothing packs
 rows on the partitions it goes through device memory, from where windows are packed as those of an input are.
 """
 
+from collections.abc import Mapping
+
 from tvm_neuron.codegen.kernels.pack import FEW_CHANNELS
 from tvm_neuron.schedule.expr import Axis, Expr, Load, Num
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
@@ -21,37 +23,40 @@ def image_rows(graph: Graph) -> dict[Tensor, int]:
         if load is not None and len(load.tensor.shape) == _DIMS and load.tensor.shape[1] <= FEW_CHANNELS:
             images = _images(graph, load.tensor)
             if any(_computes(writer) for image in images for writer in graph.writers(image)):
-                found |= dict.fromkeys(images, _ROWS)
+                found |= images
     return found
 
 
-def _images(graph: Graph, last: Tensor) -> list[Tensor]:
+def _images(graph: Graph, last: Tensor) -> dict[Tensor, int]:
     """The tensor, if it is computed, and those of the same rows that it is computed or moved from."""
-    found: dict[Tensor, None] = {}
-    pending = [last]
+    found: dict[Tensor, int] = {}
+    pending = [(last, _ROWS)]
     while pending:
-        tensor = pending.pop()
+        tensor, dim = pending.pop()
         writers = graph.writers(tensor)
         if tensor in found or any(block.combine or gathered(block) for block in writers):
             continue
         if tensor is not last or any(map(_computes, writers)):  # else the convolution's own, with a border
-            found[tensor] = None
-        pending += [source for block in writers for source in _of_same_rows(block)]
-    return list(found)
+            found[tensor] = dim
+        pending += [place for block in writers for place in _of_same_rows(block, dim)]
+    return found
 
 
 def _computes(block: Block) -> bool:
     return not isinstance(block.expr, Load | Num)
 
 
-def _of_same_rows(block: Block) -> list[Tensor]:
-    """The images that a block reads row by row."""
-    row = _row(block.index)
-    loads = [load for load in block.loads() if load.tensor.value is None]
-    return [load.tensor for load in loads if row is not None and _row(load.indices) is row]
+def _of_same_rows(block: Block, dim: int) -> list[tuple[Tensor, int]]:
+    """What a block reads row by row, and the dimension of the rows, where its own have dimension `dim`."""
+    rows = _steps(block.index)[dim : dim + 1]
+    found = []
+    for load in block.loads() if rows and rows[0] else ():
+        at = [d for d, steps in enumerate(_steps(load.indices)) if steps == rows[0]]
+        if load.tensor.value is None and len(at) == 1:
+            found.append((load.tensor, at[0]))
+    return found
 
 
-def _row(indices: tuple[Expr, ...]) -> Axis | None:
-    maps = linear_indices(indices) if len(indices) == _DIMS else None
-    terms = maps[_ROWS].terms if maps else {}
-    return next(iter(terms)) if list(terms.values()) == [1] else None
+def _steps(indices: tuple[Expr, ...]) -> list[Mapping[Axis, int]]:
+    """The axes of each dimension with their steps; none if it is no sum of axes."""
+    return [part.terms for part in linear_indices(indices) or ()]

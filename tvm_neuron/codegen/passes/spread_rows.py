@@ -10,9 +10,10 @@ from tvm_neuron.codegen.passes.edges import with_edges
 from tvm_neuron.codegen.passes.in_order import ROW
 from tvm_neuron.codegen.passes.split_dims import Dim, apply_split
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, axes_of, every_load
-from tvm_neuron.schedule.graph import Graph, linear_indices
+from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.roles import gathered, is_constant_contraction, product_factors
+from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import PARTITIONS
 
 _LEAST = 512
@@ -28,11 +29,15 @@ class _Group:
     is_apart: bool = False  # something takes only a part, or needs them as they are
 
 
-def spread_rows(graph: Graph) -> None:
-    """Splits such dimensions of all tensors; what comes from DRAM and goes there is split on its way."""
+def spread_rows(graph: Graph, cuts_slices: bool = False) -> bool:
+    """Splits such dimensions of all tensors, and says whether there are any.
+
+    What comes from DRAM and goes there is split on its way. If it `cuts_slices`, so is what is made of a part of a
+    larger tensor that stays as it is, such as a column: the scores of one class of all boxes.
+    """
     factors: dict[Dim, tuple[int, ...]] = {}
     axes: dict[Axis, tuple[int, ...]] = {}
-    for group in dict.fromkeys(_groups(graph).values()):
+    for group in dict.fromkeys(_groups(graph, cuts_slices).values()):
         if parts := _parts(group):
             factors |= dict.fromkeys(group.dims, parts)
             axes |= dict.fromkeys(group.axes, parts)
@@ -43,6 +48,7 @@ def spread_rows(graph: Graph) -> None:
         factors[inside, d] = axes[move.axes[d]] = factors.pop((tensor, d))
     if factors:
         apply_split(graph, factors, axes)
+    return bool(factors)
 
 
 def _parts(group: _Group) -> tuple[int, int] | None:
@@ -60,7 +66,7 @@ def _parts(group: _Group) -> tuple[int, int] | None:
     return (parts, extent // parts) if is_long and parts >= 4 * beside else None
 
 
-def _groups(graph: Graph) -> dict[Dim | Axis, _Group]:
+def _groups(graph: Graph, cuts_slices: bool) -> dict[Dim | Axis, _Group]:
     found: dict[Dim | Axis, _Group] = {}
     for block in graph.blocks:
         is_whole = gathered(block) is None and not is_constant_contraction(block) and not product_factors(block)
@@ -69,11 +75,18 @@ def _groups(graph: Graph) -> dict[Dim | Axis, _Group]:
         for axis in counted_values(block.expr):
             _group(found, axis).is_apart = True
         read = [(load.tensor, load.indices) for load in every_load(block.expr)]
-        for tensor, indices in [(block.output, block.index), *read]:
+        cut = [tensor for tensor, _ in read if cuts_slices and _is_sliced(block, tensor)]
+        for dim in ((tensor, d) for tensor in cut for d in range(len(tensor.shape))):
+            _group(found, dim).is_apart = True
+        for tensor, indices in [(block.output, block.index), *(place for place in read if place[0] not in cut)]:
             maps = linear_indices(indices)
             for d, extent in enumerate(tensor.shape):
                 _count(found, (tensor, d), extent, maps[d] if maps and is_whole else None, indices[d])
     return found
+
+
+def _is_sliced(block: Block, tensor: Tensor) -> bool:
+    return not block.combine and tensor.value is None and tensor.elems > block.output.elems
 
 
 def _count(found: dict[Dim | Axis, _Group], dim: Dim, extent: int, part: Linear | None, index: Expr) -> None:
