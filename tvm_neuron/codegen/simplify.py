@@ -52,7 +52,7 @@ from tvm_neuron.codegen.passes.join_dims import join_dims
 from tvm_neuron.codegen.passes.join_terms import join_terms
 from tvm_neuron.codegen.passes.lay_out import layouts, split_scattered
 from tvm_neuron.codegen.passes.layout import assign_partitions
-from tvm_neuron.codegen.passes.move_cost import kernel_ps, pricer
+from tvm_neuron.codegen.passes.move_cost import kernels_ps, pricer
 from tvm_neuron.codegen.passes.moves import (
     join_moves,
     read_through,
@@ -78,6 +78,7 @@ from tvm_neuron.codegen.passes.spread_sums import can_spread, spread_sums
 from tvm_neuron.codegen.passes.sum_parts import has_parts, sum_parts
 from tvm_neuron.codegen.passes.unread import drop_unread
 from tvm_neuron.codegen.passes.vector_products import vector_products
+from tvm_neuron.codegen.passes.whole_edges import bring_whole, store_whole
 from tvm_neuron.codegen.passes.windows import split_windows
 from tvm_neuron.codegen.precision import DEFAULT, Precisions
 from tvm_neuron.codegen.steps import Step
@@ -127,7 +128,7 @@ class _Work:
     @cached_property
     def price_ps(self) -> int:
         """Picoseconds of the kernels of a way with their arithmetic joined; asked before further steps, if ever."""
-        return sum(kernel_ps(kernel, self.partition_of, self.device) for kernel in self.kernels)
+        return kernels_ps(self.kernels, self.partition_of, self.device)
 
 
 def make_kernels(
@@ -396,8 +397,8 @@ def _with_kernels(w: _Work) -> _Work:
 
 def _price(w: _Work, of: type = object) -> int:
     """Picoseconds of all kernels with such a root, and of bringing in their weights."""
-    kernels = (kernel for kernel in w.kernels if isinstance(kernel.root, of))
-    return sum(kernel_ps(kernel, w.partition_of, w.device) + load_ps(kernel, w.device) for kernel in kernels)
+    kernels = [kernel for kernel in w.kernels if isinstance(kernel.root, of)]
+    return kernels_ps(kernels, w.partition_of, w.device) + sum(load_ps(kernel, w.device) for kernel in kernels)
 
 
 def _give_dimensions(graph: Graph) -> None:
@@ -556,6 +557,8 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("vector_products", "products are final but for their parts", _if_quicker(vector_products)),
     Step("recurrences", "steps are plain now, and wait for each other", _recurrences),
     Step("scan", "windows and batches are final, so that what is a cumulative sum looks like one", _scan),
+    Step("bring_whole", "moves of inputs are final but for layouts", _if_quicker(bring_whole)),
+    Step("store_whole", "what writes outputs is final but for layouts", _if_quicker(store_whole)),
     Step("spread_slices", "rows that are moved out of what will not be spread", _if_quicker(_spread_slices)),
     Step(
         "split_scattered",

@@ -12,7 +12,7 @@ from tvm_neuron.codegen.kernels.simplified import simplified
 from tvm_neuron.codegen.passes.alike import form_of
 from tvm_neuron.codegen.passes.layout import lay_out_block
 from tvm_neuron.codegen.passes.merge import merged
-from tvm_neuron.codegen.passes.move_cost import end_ps, kernel_ps, staged_ps
+from tvm_neuron.codegen.passes.move_cost import crossing_of, end_ps, kernel_ps, staged_ps
 from tvm_neuron.codegen.passes.moves import covered_axes, moved_load
 from tvm_neuron.errors import UnschedulableError
 from tvm_neuron.hw import Device
@@ -163,7 +163,10 @@ class _Search:
                 kernel = simplified(apply_rules(made, self.rules, context))
             except UnschedulableError:
                 return {}, inf
-            price = 0 if self._is_free(made, kernel) else kernel_ps(kernel, laid_out, self.device)
+            price: float = 0 if self._is_free(made, kernel) else kernel_ps(kernel, laid_out, self.device)
+            for tensor in crossing_of(kernel) if price else ():  # what one transfer brings for all that read it
+                shared[tensor, laid_out[tensor]] = staged_ps(tensor, laid_out, self.device)
+                price -= shared[tensor, laid_out[tensor]]
             if not kernel.root and not kernel.by_dma and from_root.intersection(kernel.matched):
                 price -= end_ps(kernel, self.device)
             elif kernel.root:

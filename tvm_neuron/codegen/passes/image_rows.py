@@ -1,12 +1,14 @@
 """image_rows: images of few channels that are computed before a convolution, as normalised ones, lie by rows.
 
 With three channels on the partitions, 3 of 128 lanes compute, and nothing packs what lies there for the PE array. From
-rows on the partitions it goes through device memory, from where windows are packed as those of an input are.
+rows on the partitions it goes through device memory, from where windows are packed as those of an input are. So it is
+with what is put together for a convolution: two images side by side, or one with a border that mirrors it.
 """
 
 from collections.abc import Mapping
 
 from tvm_neuron.codegen.kernels.pack import FEW_CHANNELS
+from tvm_neuron.codegen.passes.moves import moved_load
 from tvm_neuron.schedule.expr import Axis, Expr, Load, Num
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.roles import data_factor, gathered, is_constant_contraction
@@ -22,7 +24,7 @@ def image_rows(graph: Graph) -> dict[Tensor, int]:
         load = data_factor(block) if is_constant_contraction(block) else None
         if load is not None and len(load.tensor.shape) == _DIMS and load.tensor.shape[1] <= FEW_CHANNELS:
             images = _images(graph, load.tensor)
-            if any(_computes(writer) for image in images for writer in graph.writers(image)):
+            if any(_is_made(graph, image) for image in images):
                 found |= images
     return found
 
@@ -36,14 +38,20 @@ def _images(graph: Graph, last: Tensor) -> dict[Tensor, int]:
         writers = graph.writers(tensor)
         if tensor in found or any(block.combine or gathered(block) for block in writers):
             continue
-        if tensor is not last or any(map(_computes, writers)):  # else the convolution's own, with a border
+        if tensor is not last or _is_made(graph, tensor):  # else the convolution's own, with a border of zeros
             found[tensor] = dim
         pending += [place for block in writers for place in _of_same_rows(block, dim)]
     return found
 
 
-def _computes(block: Block) -> bool:
-    return not isinstance(block.expr, Load | Num)
+def _is_made(graph: Graph, tensor: Tensor) -> bool:
+    """Whether it is computed, or of several parts, as one with a border that mirrors it: else it is moved alone."""
+    writers = graph.writers(tensor)
+    return any(not isinstance(block.expr, Load | Num) for block in writers) or sum(map(_moves, writers)) > 1
+
+
+def _moves(block: Block) -> bool:
+    return moved_load(block) is not None
 
 
 def _of_same_rows(block: Block, dim: int) -> list[tuple[Tensor, int]]:

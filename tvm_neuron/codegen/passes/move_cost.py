@@ -1,5 +1,6 @@
 """kernel_ps: how long a kernel takes by itself, by the costs of the transfers and instructions that it becomes."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,6 +25,18 @@ def pricer(rules: Sequence[Rule], context: Context) -> Callable[[Block], int]:
     return lambda block: kernel_ps(apply_rules(block, rules, context), context.partition_of, context.device)
 
 
+def kernels_ps(kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int], device: Device) -> int:
+    """All of them, with what comes from device memory once for all that read it."""
+    crossing = Counter(tensor for kernel in kernels for tensor in crossing_of(kernel))
+    again = sum((count - 1) * staged_ps(tensor, partition_of, device) for tensor, count in crossing.items())
+    return sum(kernel_ps(kernel, partition_of, device) for kernel in kernels) - again
+
+
+def crossing_of(kernel: Kernel) -> set[Tensor]:
+    """What engines read of device memory, and a transfer of its own brings."""
+    return set() if kernel.by_dma else {tensor for tensor in kernel.sources() if tensor.kind != "temp"}
+
+
 def kernel_ps(kernel: Kernel, partition_of: Mapping[Tensor, int], device: Device) -> int:
     """Its transfers and its work on each engine, one behind the other, and what crosses to or from device memory.
 
@@ -33,8 +46,7 @@ def kernel_ps(kernel: Kernel, partition_of: Mapping[Tensor, int], device: Device
     axes = (kernel.channel, *kernel.free)
     if not kernel.by_dma:
         stored = moves.between_ps(target, False, target, True, axes) if kernel.out.is_stored else 0
-        crossing = {tensor for tensor in kernel.sources() if tensor.kind != "temp"}
-        return sum(work_of(kernel, device).values()) + stored + sum(map(moves.whole_ps, crossing))
+        return sum(work_of(kernel, device).values()) + stored + sum(map(moves.whole_ps, crossing_of(kernel)))
     if not isinstance(load, Load) or load is ROOT:
         return 0
     source, is_stored = _Side(load.tensor, linear_indices(load.indices) or ()), kernel.out.is_stored

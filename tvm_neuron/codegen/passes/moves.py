@@ -145,8 +145,9 @@ def write_through(
                 continue
             others = dict.fromkeys([*graph.writers(source), *graph.readers(source)])
             changed = {other: redirected(other, source, axes, block) for other in others if other is not block}
-            moves = [writer for writer in graph.writers(source) if moved_load(writer)]
-            if sum(move_ps(changed[move]) - move_ps(move) for move in moves) <= move_ps(block):
+            written = block.output.is_stored  # a part of it by itself, whatever computes it
+            priced = [writer for writer in graph.writers(source) if written or moved_load(writer)]
+            if sum(move_ps(changed[writer]) - move_ps(writer) for writer in priced) <= move_ps(block):
                 graph.replace(block)
                 for old, new in changed.items():
                     graph.replace(old, new)

@@ -69,7 +69,7 @@ class _Groups:
     def _add(self, tensor: Tensor, maps: tuple[Linear, ...] | None) -> None:
         for d, extent in enumerate(tensor.shape):
             part = None if maps is None else maps[d]
-            factors = None if part is None or part.const else _factors(part, extent)
+            factors = None if part is None else _factors(part, extent)
             if extent > 1 and (factors is None or part is None):
                 self.partly.add((tensor, d))
             elif factors is not None and part is not None and len(factors) == 1:
@@ -105,8 +105,14 @@ def _places(block: Block) -> list[tuple[Tensor, tuple[Expr, ...]]]:
 
 
 def _factors(part: Linear, extent: int) -> tuple[int, ...] | None:
-    """The extents of the axes that together count all of a dimension, outermost first; None if they do not."""
-    found, size = [], 1
+    """The extents of the axes that together count all of a dimension, outermost first; None if they do not.
+
+    They may count every second element, say: then the innermost factor is how many there are to each.
+    """
+    size = min(part.terms.values(), default=1)
+    if not 0 <= part.const < max(size, 1):
+        return None
+    found = [size] if size > 1 else []
     for axis, step in sorted(part.terms.items(), key=lambda term: term[1]):
         if step != size:
             return None
