@@ -18,7 +18,7 @@ import tvm
 
 import tvm_neuron.codegen.function  # noqa: F401 - loaded before compiling is timed
 from benchmarks.catalogue.products import multiplications
-from benchmarks.catalogue.reference import FINER, Reference
+from benchmarks.catalogue.reference import Reference
 from tvm_neuron import BuildOptions, build_options, relay
 from tvm_neuron.errors import InternalError, NeuronError, NeuronWarning
 from tvm_neuron.relay.compiled import is_open
@@ -96,7 +96,7 @@ def _measure_exactly(model: onnx.ModelProto, chip: str, reference: Reference, re
     try:
         exactly = BuildOptions(fp32_cast="none", on_defect=partial(_keep, []))
         machine = _compile(model, chip, reference, exactly)
-        error, bound = reference.worst(_outputs(machine, reference), FINER)
+        error, bound = reference.worst_in_float32(_outputs(machine, reference), model)
         results.add(error_fp32=error, bound_fp32=bound)
     except Exception as error:
         results.add(**{f"{name}_fp32": text for name, text in _told(error).items()})

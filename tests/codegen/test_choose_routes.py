@@ -6,10 +6,14 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
+import tvm_neuron
 from tests.codegen.graphs import graph_of
-from tests.codegen.on_core import check
+from tests.codegen.on_core import PRECISIONS, check
+from tests.models.agreement import random_inputs
 from tests.onnx_models import make_model
 from tests.stages.networks import compile_model, run
 from tvm_neuron.codegen.simplify import make_kernels
@@ -189,3 +193,39 @@ def test_heads_are_moved_one_by_one_where_engines_reach_each(size: int, is_in_pi
     kernels, _ = make_kernels(graph_of(_pooled_heads(2, size)), tuple(load_rules()), load_device("inf2"))
     moves = [k for k in kernels if isinstance(k.expr, Load) and k.root is None and ".pad_temp" in k.out.name]
     assert (len(moves) == 2 and not any(k.by_dma for k in moves)) == is_in_pieces
+
+
+def _patches(rows: int, columns: int, side: int, colours: int, width: int) -> onnx.ModelProto:
+    """Tokens as the pixels of patches, which are put beside and below each other as one image."""
+    rng = np.random.default_rng(rows * columns)
+    weights = {
+        "w": (rng.standard_normal((width, side * side * colours)) / width**0.5).astype(np.float32),
+        "apart": np.array([1, rows, columns, side, side, colours]),
+        "image": np.array([1, colours, rows * side, columns * side]),
+    }
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("Reshape", ["m", "apart"], ["a"]),
+        helper.make_node("Transpose", ["a"], ["t"], perm=[0, 5, 1, 3, 2, 4]),
+        helper.make_node("Reshape", ["t", "image"], ["y"]),
+    ]
+    return make_model(nodes, {"x": (1, rows * columns, width)}, ["y"], weights)
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    rows=st.integers(1, 15), columns=st.integers(1, 15), side=st.sampled_from([2, 4, 8]), colours=st.integers(1, 4),
+    width=st.sampled_from([24, 160]), precision=st.sampled_from(PRECISIONS),
+)  # fmt: skip
+@example(rows=14, columns=14, side=16, colours=3, width=64, precision=("inf2", "all"))
+def test_patches_become_an_image(
+    rows: int, columns: int, side: int, colours: int, width: int, precision: tuple[str, str]
+) -> None:
+    model = _patches(rows, columns, side, colours, width)
+    check(model, random_inputs(model), *precision)
+
+
+def test_pixels_are_in_order_before_they_are_stored() -> None:
+    """Sixteen pixels that lie beside each other go at once, not one by one: 405 us."""
+    report = tvm_neuron.report(tvm_neuron.compile(_patches(14, 14, 16, 3, 512), target="neuron/inf2"))
+    assert report.latency_us < 15 * report.roofline_us

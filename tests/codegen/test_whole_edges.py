@@ -61,6 +61,18 @@ def test_as_onnxruntime(kind: str, channels: int, rows: int, columns: int, preci
     check(model, random_inputs(model), *precision)
 
 
+def test_means_of_windows_side_by_side() -> None:
+    """What divides them is known only once the places of windows are; it is asked what they take before."""
+    sizes = (56, 28, 14)
+    nodes = [NODE("Relu", ["x"], ["r"])]
+    for n in sizes:
+        nodes += [NODE("AveragePool", ["r"], [f"a{n}"], kernel_shape=[n, n], strides=[n, n]),
+                  NODE("Flatten", [f"a{n}"], [f"f{n}"])]  # fmt: skip
+    nodes.append(NODE("Concat", [f"f{n}" for n in sizes], ["y"], axis=1))
+    model = make_model(nodes, {"x": (1, 64, 56, 56)}, ["y"], {})
+    check(model, random_inputs(model), "inf2", "all")
+
+
 @pytest.mark.parametrize(
     ("kind", "channels"), [("upsampled", 64), ("interleaved", 64), ("every other pixel", 3), ("blocks to channels", 3)]
 )

@@ -124,6 +124,23 @@ def test_wrong_results_and_other_shapes_are_told(folder: Path) -> None:
     assert reference.worst([exact[0] * math.nan, exact[1]])[0] == math.inf
 
 
+def test_a_network_that_makes_noise_of_rounding_is_allowed_its_own(tmp_path: Path) -> None:
+    """A thousandth is left of inputs near 1: the last of 24 digits becomes one of the first 14."""
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 18]>
+        noisy (float[200] x) => (float[200] y) { one = Constant <value_floats = [1.0]> () y = Sub(x, one) }
+    """)
+    x = 1 + np.random.default_rng(0).uniform(0.001, 0.002, 200).astype(np.float32)
+    keep_reference(model, {"x": x}, tmp_path)
+    reference = Reference.load(tmp_path)
+    ((name, exact),) = reference.exact.items()
+    reference.bounds[name] = 0.0  # bfloat16 knows nothing of that
+    error, bound = reference.worst_in_float32([exact * 1.00005], model)
+    assert error == pytest.approx(5e-5, rel=0.1)
+    assert 2 * 2.0**-24 / 0.002 < bound < 2 * 2.0**-22 / 0.001
+    assert error < bound
+
+
 def test_what_a_user_would_be_told_is_a_refusal_and_all_else_a_failure(folder: Path) -> None:
     model = onnx.load(folder / "model.onnx")
     model.graph.node[0].op_type = "NoSuchOperator"

@@ -276,7 +276,9 @@ def _run(work: _Work, steps: Iterable[Step[_Work]]) -> None:
             step.run(work)
 
 
-def _if_quicker(change: Callable[..., bool], *names: str, is_always_asked: bool = False) -> Callable[[_Work], None]:
+def _if_quicker(
+    change: Callable[..., bool], *names: str, price: Callable[[_Work], int] | None = None, is_always_asked: bool = False
+) -> Callable[[_Work], None]:
     """What changes the graph, if there is anything to change, if rules take it, and if that takes less time.
 
     It is told so much of the work besides. What is left as it is may take a thousand times as long if it
@@ -289,8 +291,9 @@ def _if_quicker(change: Callable[..., bool], *names: str, is_always_asked: bool 
             return
         if not change(trial.graph, *(getattr(w, name) for name in names)):
             return
+        price_ps = price or _price_laid_out
         try:
-            is_quicker = _price_laid_out(trial) < _price_laid_out(w)
+            is_quicker = price_ps(trial) < price_ps(w)
         except UnschedulableError:  # of either: the usual way tells it
             return
         if is_quicker:
@@ -387,6 +390,12 @@ def _price_laid_out(w: _Work) -> int:
     return _price(_with_kernels(w))
 
 
+def _price_joined(w: _Work) -> int:
+    """The same, or with dimensions joined if that is less."""
+    joined = replace(w, graph=_copied(w.graph))
+    return min(map(_price_laid_out, [w, joined] if _is_joined(joined) else [w]))
+
+
 def _with_kernels(w: _Work) -> _Work:
     """A copy with its kernels as blocks lie one after the other."""
     trial = replace(w, graph=_copied(w.graph))
@@ -464,7 +473,15 @@ def _lay_out(w: _Work) -> None:
 
 
 def _write_through(w: _Work) -> None:
-    write_through(w.graph, w.partition_of, PARTITION_START_STEP, pricer(w.rules, w.context))
+    price = pricer(w.rules, w.context)
+
+    def price_ps(block: Block) -> int:
+        try:
+            return price(block)
+        except UnschedulableError:  # `apply_rules` tells it of this and all others at once
+            return 0
+
+    write_through(w.graph, w.partition_of, PARTITION_START_STEP, price_ps)
 
 
 def _join_moves(w: _Work) -> None:
@@ -563,7 +580,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step(
         "split_scattered",
         "dimensions are final but for those that layouts scatter",
-        _if_quicker(split_scattered, is_always_asked=True),
+        _if_quicker(split_scattered, price=_price_joined, is_always_asked=True),
     ),
     Step(
         "join_dims",

@@ -17,9 +17,10 @@ from tvm_neuron.codegen.passes.copies import replace_tensors
 from tvm_neuron.codegen.passes.move_cost import pricer, staged_ps
 from tvm_neuron.codegen.passes.moves import moved_load
 from tvm_neuron.codegen.passes.pieces import one_by_one
-from tvm_neuron.schedule.expr import Axis, Index, Load
+from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, replace_axes
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.kernel import Transposition
+from tvm_neuron.schedule.linear import counts
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
 from tvm_neuron.schedule.rule import Context, Rule, apply_rules
 from tvm_neuron.schedule.tensor import Tensor
@@ -90,7 +91,10 @@ class _Routes:
         graph.replace(writers[0], replace(writers[0], output=copy), move)
 
     def _every(self, block: Block, load: Load) -> Iterator[list[Block]]:
-        """The move as it is, then from each copy, made first unless an earlier move has it already; or by the array."""
+        """The move as it is, or of what an engine has put in its order, or of each copy, or by the array.
+
+        Copies are made first, unless an earlier move has them already.
+        """
         yield from self._both_ways([], block, load.tensor)
         tensor = load.tensor
         for dim in distinct_dims(tensor.shape):
@@ -107,11 +111,44 @@ class _Routes:
 
     def _both_ways(self, copying: list[Block], last: Block, source: Tensor) -> Iterator[list[Block]]:
         yield [*copying, last]
+        load = moved_load(last)
+        ordered = _in_order(last, load, self.partition_of[load.tensor]) if load else None
+        if ordered:
+            order, _ = ordered
+            self.copies[order.output, 0], self.partition_of[order.output] = order.output, 0
+            if not apply_rules(order, self.rules, self.context).by_dma:
+                yield [*copying, *ordered]
         summed = self.by_array.block(last, source)
         if summed is not None:
             yield [*copying, summed]
         if apply_rules(last, self.rules, self.context).by_dma and (pieces := _pieces(last, self.partition_of)):
             yield [*copying, *pieces]
+
+
+def _in_order(move: Block, load: Load, partition: int) -> list[Block] | None:
+    """What a move reads in the order in which it writes, on the partitions where it lies, and the move of that.
+
+    None where the innermost elements follow each other already, or partitions change places with what lies beside them.
+    """
+    maps, out = linear_indices(load.indices), linear_indices(move.index)
+    if not maps or not out or move.output.elems != load.tensor.elems:
+        return None
+    here = maps[partition]
+    innermost = [axis for part in out[-1:] for axis, step in part.terms.items() if step == 1]
+    beside = [part.terms for d, part in enumerate(maps) if d != partition]
+    if not innermost or innermost[0] in here.terms or any(here.terms.keys() & terms.keys() for terms in beside):
+        return None
+    if counts(here.terms) != load.tensor.shape[partition] or beside[-1].get(innermost[0]) == 1:
+        return None
+    places = {axis: (d, -step) for d, part in enumerate(out) for axis, step in part.terms.items()}
+    axes = sorted((axis for axis in move.axes if axis not in here.terms), key=lambda axis: places.get(axis, (0, 0)))
+    row, own = Axis("p", load.tensor.shape[partition]), {axis: Axis(axis.name, axis.extent) for axis in axes}
+    by: dict[Axis, Expr] = {axis: Index(new) for axis, new in own.items()}
+    copy = Tensor(f"{load.tensor.name}.ordered", (row.extent, *(axis.extent for axis in axes)), load.tensor.dtype)
+    read = tuple(Index(row) if d == partition else replace_axes(i, by) for d, i in enumerate(load.indices))
+    order = Block(move.origin, (row, *own.values()), copy, (Index(row), *by.values()), Load(load.tensor, read))
+    moved = move.with_expr(Load(copy, (load.indices[partition], *map(Index, axes))))
+    return [canonical(order), canonical(moved)]
 
 
 def _pieces(move: Block, partition_of: Mapping[Tensor, int]) -> list[Block]:

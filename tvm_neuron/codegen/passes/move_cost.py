@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from tvm_neuron.allocation.layouts import dram_strides
 from tvm_neuron.codegen.kernels.bounce import permutes_partitions
+from tvm_neuron.codegen.kernels.simplified import simplified
 from tvm_neuron.codegen.overlap.work import work_of
 from tvm_neuron.hw import Device
 from tvm_neuron.isa import Affine, DmaCopy, DramTile, Tile
@@ -22,7 +23,11 @@ from tvm_neuron.sim.clock import clock_hz, duration_ps
 
 def pricer(rules: Sequence[Rule], context: Context) -> Callable[[Block], int]:
     """What tells of a block how long it takes as the kernel that the rules make of it."""
-    return lambda block: kernel_ps(apply_rules(block, rules, context), context.partition_of, context.device)
+
+    def price_ps(block: Block) -> int:
+        return kernel_ps(simplified(apply_rules(block, rules, context)), context.partition_of, context.device)
+
+    return price_ps
 
 
 def kernels_ps(kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int], device: Device) -> int:
