@@ -7,7 +7,7 @@ import onnx
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import tvm_neuron
 from tests.codegen.graphs import graph_of
@@ -80,6 +80,35 @@ def test_what_is_above_a_limit(levels: list[tuple[int, int]]) -> None:
     model = heads(levels, 3, 10, "flat")
     inputs = {name: np.round(4 * array) / 4 + 0.125 for name, array in random_inputs(model).items()}
     check(model, inputs, "inf2", "none")
+
+
+def together(levels: list[tuple[int, int]], anchors: int, classes: int) -> onnx.ModelProto:
+    """The heads of all levels as one tensor, a softmax over the classes of each position, and that of one class."""
+    model = heads(levels, anchors, classes, "rows")
+    kept = [node for node in model.graph.node if node.op_type not in ("Split", "Sigmoid")]
+    last = "all" if len(levels) > 1 else "r0"
+    nodes = [*kept, NODE("Softmax", [last], ["y"], axis=-1)]
+    shapes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in model.graph.input}
+    weights = {each.name: numpy_helper.to_array(each) for each in model.graph.initializer}
+    return make_model(nodes, shapes, ["y"], weights)
+
+
+@settings(max_examples=6, deadline=None)
+@given(
+    levels=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=2, max_size=3),
+    anchors=st.integers(1, 4), classes=st.integers(2, 50), precision=st.sampled_from(PRECISIONS),
+)  # fmt: skip
+def test_all_levels_together(
+    levels: list[tuple[int, int]], anchors: int, classes: int, precision: tuple[str, str]
+) -> None:
+    model = together(levels, anchors, classes)
+    check(model, random_inputs(model), *precision)
+
+
+def test_levels_are_put_together_by_rows() -> None:
+    """Number by number, what goes to another partition took 60 times as long as all else."""
+    report = tvm_neuron.report(tvm_neuron.compile(together([(16, 16), (8, 8)], 9, 91), target="neuron/inf2"))
+    assert report.latency_us < 16 * report.roofline_us
 
 
 @pytest.mark.parametrize("ends", ["rows", "flat", "softmax"])

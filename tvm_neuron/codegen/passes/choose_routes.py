@@ -131,7 +131,7 @@ def _in_order(move: Block, load: Load, partition: int) -> list[Block] | None:
     None where the innermost elements follow each other already, or partitions change places with what lies beside them.
     """
     maps, out = linear_indices(load.indices), linear_indices(move.index)
-    if not maps or not out or move.output.elems != load.tensor.elems:
+    if not maps or not out or prod(axis.extent for axis in move.axes) != load.tensor.elems:
         return None
     here = maps[partition]
     innermost = [axis for part in out[-1:] for axis, step in part.terms.items() if step == 1]
