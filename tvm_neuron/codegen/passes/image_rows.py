@@ -18,13 +18,17 @@ _DIMS, _ROWS = 4, 2  # images, channels, rows, columns
 
 
 def image_rows(graph: Graph) -> dict[Tensor, int]:
-    """Such images, and what they are computed from, each with the dimension of its rows; none if nothing computes."""
+    """Such images, and the inputs that they are computed from, each with the dimension of its rows.
+
+    None if nothing computes, or contractions do: what these make lies as they leave it.
+    """
     found: dict[Tensor, int] = {}
     for block in graph.blocks:
         load = data_factor(block) if is_constant_contraction(block) else None
         if load is not None and len(load.tensor.shape) == _DIMS and load.tensor.shape[1] <= FEW_CHANNELS:
             images = _images(graph, load.tensor)
-            if any(_is_made(graph, image) for image in images):
+            is_of_input = any(image.kind == "input" for image in images)  # others are images inside a network
+            if is_of_input and any(_is_made(graph, image) for image in images):
                 found |= images
     return found
 
