@@ -83,11 +83,10 @@ def test_what_is_above_a_limit(levels: list[tuple[int, int]]) -> None:
 
 
 def together(levels: list[tuple[int, int]], anchors: int, classes: int) -> onnx.ModelProto:
-    """The heads of all levels as one tensor, a softmax over the classes of each position, and that of one class."""
+    """The heads of several levels as one tensor, and a softmax over the classes of each position."""
     model = heads(levels, anchors, classes, "rows")
     kept = [node for node in model.graph.node if node.op_type not in ("Split", "Sigmoid")]
-    last = "all" if len(levels) > 1 else "r0"
-    nodes = [*kept, NODE("Softmax", [last], ["y"], axis=-1)]
+    nodes = [*kept, NODE("Softmax", ["all"], ["y"], axis=-1)]
     shapes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim] for value in model.graph.input}
     weights = {each.name: numpy_helper.to_array(each) for each in model.graph.initializer}
     return make_model(nodes, shapes, ["y"], weights)
@@ -106,7 +105,7 @@ def test_all_levels_together(
 
 
 def test_levels_are_put_together_by_rows() -> None:
-    """Number by number, what goes to another partition took 60 times as long as all else."""
+    """Number by number, as they went to other partitions, they took 1.8 ms, 231 times as long as DRAM needs."""
     report = tvm_neuron.report(tvm_neuron.compile(together([(16, 16), (8, 8)], 9, 91), target="neuron/inf2"))
     assert report.latency_us < 16 * report.roofline_us
 

@@ -231,6 +231,19 @@ def test_a_report_of_all_stages() -> None:
     assert vm.report.bound_us <= vm.report.latency_us
 
 
+def test_stages_that_did_not_run_have_no_report() -> None:
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["places"]), helper.make_node("Shape", ["places"], ["shape"]),
+        helper.make_node("Concat", ["shape", "shape"], ["widths"], axis=0),
+        helper.make_node("Pad", ["x", "widths"], ["y"]),
+    ]  # fmt: skip
+    mod, _ = relay.frontend.from_onnx(model_of(nodes, {"x": (2, 3)}, "y", {}))
+    run = relay.create_executor("vm", mod, tvm.cpu(), "neuron").evaluate()
+    run.loaded({"x": np.ones((2, 3), np.float32)})
+    with pytest.raises(InputError, match="no report before the first run"):
+        _ = run.report
+
+
 def test_a_report_of_a_machine_whose_sizes_are_known() -> None:
     nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], name="product")]
     mod, params = relay.frontend.from_onnx(model_of(nodes, {"x": (4, 3)}, "y", {"w": np.ones((3, 5), np.float32)}))

@@ -286,9 +286,9 @@ def _if_quicker(
     """
 
     def run(w: _Work) -> None:
-        trial = replace(w, graph=_copied(w.graph))
         if w.is_quick and not is_always_asked:
             return
+        trial = replace(w, graph=_copied(w.graph))
         if not change(trial.graph, *(getattr(w, name) for name in names)):
             return
         price_ps = price or _price_laid_out
