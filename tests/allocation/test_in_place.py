@@ -37,7 +37,7 @@ def _block(left: str) -> onnx.ModelProto:
 def _plan(model: onnx.ModelProto) -> tuple[list[Kernel], MemoryPlan]:
     kernels, partition_of = make_kernels(graph_of(model), load_rules(), load_device("inf1"))
     outside = {tensor for k in kernels for tensor in k.tensors if tensor.kind != "temp"}
-    made = plan_within(kernels, partition_of, choose_dtypes(kernels), outside, 0, 64 << 10)
+    made = plan_within(kernels, partition_of, choose_dtypes(kernels), outside, 0, 64 << 10, load_device("inf1"))
     assert made is not None
     return kernels, made
 

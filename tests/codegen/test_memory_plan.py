@@ -28,7 +28,7 @@ BASE = 4096
 def plan(capacity: int, model: onnx.ModelProto | None = None) -> tuple[list[Kernel], MemoryPlan]:
     kernels, partition_of = make_kernels(graph_of(model or residual_network()), load_rules(), load_device("inf1"))
     outside = {tensor for k in kernels for tensor in (k.out, *k.sources()) if tensor.kind != "temp"}
-    made = plan_within(kernels, partition_of, choose_dtypes(kernels), outside, BASE, capacity)
+    made = plan_within(kernels, partition_of, choose_dtypes(kernels), outside, BASE, capacity, load_device("inf1"))
     assert made is not None
     return kernels, made
 
@@ -121,7 +121,7 @@ def test_inputs_may_come_at_once_and_outputs_be_stored_at_last() -> None:
 def test_a_plan_is_given_up_that_spills_more_than_it_may() -> None:
     kernels, made = plan(8 * KIB)
     outside = {tensor for tensor in made.in_dram if tensor.kind != "temp"}
-    arguments = kernels, made.partition_of, made.dtypes, outside, BASE, 8 * KIB, 5
+    arguments = kernels, made.partition_of, made.dtypes, outside, BASE, 8 * KIB, load_device("inf1"), 5
     assert made.spilled_bytes > 0
     allowed = plan_within(*arguments, most_spilled_bytes=made.spilled_bytes)
     assert allowed is not None

@@ -78,7 +78,8 @@ LAYER = Encoder(96, 3, 50, layers=1).model()
 @pytest.mark.parametrize(
     ("chip", "model", "reduces"),
     [
-        ("inf1", LAYER, "tensor_reduce"),  # attention alone waits for its inputs there, whatever engines do
+        ("inf1", attention(8, 30, 30, 64, has_norm=False), "tensor_reduce"),
+        ("inf1", LAYER, "bn_stats"),
         ("inf2", attention(3, 60, 60, 64, has_norm=False), "tensor_reduce"),
         ("inf1", ENCODER, "bn_stats"),
         ("inf2", ENCODER, "bn_stats"),

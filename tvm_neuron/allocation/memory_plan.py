@@ -12,7 +12,9 @@ from tvm_neuron.allocation.layouts import bytes_on_chip, on_chip
 from tvm_neuron.allocation.place import Buffer, peak_bytes, place, tightest
 from tvm_neuron.allocation.regions import Box, box, grains, joined, source_maps, strip_sizes, strips, whole, whole_rows
 from tvm_neuron.allocation.storage import OnChip
+from tvm_neuron.allocation.transfers import box_cycles
 from tvm_neuron.errors import CompileError, UnschedulableError
+from tvm_neuron.hw import Device
 from tvm_neuron.schedule.kernel import Contraction, Gather, Kernel, Product
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.schedule.tiling import Region
@@ -118,17 +120,34 @@ class _Tensors:
         return cls(life, sizes, may_share(kernels, life, plan.partition_of, plan.dtypes))
 
 
-def strip_bytes(kernel: Kernel, partition_of: dict[Tensor, int], dtypes: dict[Tensor, str], budget: int) -> int:
+def strip_bytes(
+    kernel: Kernel, partition_of: dict[Tensor, int], dtypes: dict[Tensor, str], budget: int, device: Device
+) -> int:
     """Bytes of each partition for a strip of a kernel whose tensors are all in DRAM; at most `budget` if it can be."""
     plan = MemoryPlan(partition_of, dtypes, set(kernel.tensors))
-    size_of = partial(_stage_total, plan, kernel)
-    sizes = strip_sizes(kernel, size_of, budget, grains(kernel, partition_of))
+    size_of, moved_of = partial(_stage_total, plan, kernel), partial(_moved_cycles, plan, kernel, device)
+    sizes = strip_sizes(kernel, size_of, moved_of, budget, grains(kernel, partition_of))
     return size_of({axis: (0, size) for axis, size in sizes.items()})
+
+
+def strip_loads(
+    kernel: Kernel, partition_of: dict[Tensor, int], dtypes: dict[Tensor, str], in_dram: set[Tensor], budget: int,
+    device: Device,
+) -> dict[Tensor, tuple[int, int]]:  # fmt: skip
+    """By tensor that comes from DRAM, cycles of the DMA for strips of at most `budget` bytes, and for it as a whole."""
+    plan = MemoryPlan(partition_of, dtypes, in_dram)
+    _staged_by(kernel, 0, plan, budget, device)
+    found = {}
+    for tensor in in_dram.intersection(kernel.sources()):
+        boxes = (plan.boxes(kernel, region)[tensor] for region in plan.strips[kernel])
+        strips_cycles = sum(_box_cycles(plan, kernel, tensor, shape, device) for _, shape in boxes)
+        found[tensor] = strips_cycles, _box_cycles(plan, kernel, tensor, tensor.shape, device)
+    return found
 
 
 def plan_within(
     kernels: list[Kernel], partition_of: dict[Tensor, int], dtypes: dict[Tensor, str], in_dram: set[Tensor],
-    base: int, capacity: int, strip_share: int = 5, most_spilled_bytes: float = inf,
+    base: int, capacity: int, device: Device, strip_share: int = 5, most_spilled_bytes: float = inf,
 ) -> MemoryPlan | None:  # fmt: skip
     """Offsets within [base, base + capacity) of each partition; tensors are spilled until everything fits.
 
@@ -141,7 +160,7 @@ def plan_within(
         CompileError: a single kernel needs more SBUF than there is, however it is cut.
     """
     plan = MemoryPlan(partition_of, dtypes, set(in_dram), base=base)
-    tensors, staged = _Tensors.of(kernels, plan), _staged(kernels, plan, capacity // strip_share)
+    tensors, staged = _Tensors.of(kernels, plan), _staged(kernels, plan, capacity // strip_share, device)
     touched = steps_of(kernels)
     while plan.spilled_bytes <= most_spilled_bytes:
         failed = _place(tensors, plan, capacity, staged)
@@ -150,17 +169,17 @@ def plan_within(
         victim = _victim(*failed, capacity)
         plan.in_dram.add(victim)
         for step in touched[victim]:
-            staged[step] = _staged_by(kernels[step], step, plan, capacity // strip_share)
+            staged[step] = _staged_by(kernels[step], step, plan, capacity // strip_share, device)
     return None
 
 
 def plan_without_spills(
     kernels: list[Kernel], partition_of: dict[Tensor, int], dtypes: dict[Tensor, str], in_dram: set[Tensor],
-    base: int, capacity: int, strip_share: int = 5,
+    base: int, capacity: int, device: Device, strip_share: int = 5,
 ) -> MemoryPlan | None:  # fmt: skip
     """The same where everything fits as it is; else None."""
     plan = MemoryPlan(partition_of, dtypes, set(in_dram), base=base)
-    staged = _staged(kernels, plan, capacity // strip_share)
+    staged = _staged(kernels, plan, capacity // strip_share, device)
     return plan if _place(_Tensors.of(kernels, plan), plan, capacity, staged) is None else None
 
 
@@ -220,12 +239,12 @@ def _apart(buffer: Buffer, end: int) -> Buffer:
     return replace(buffer, first=first, last=max(buffer.last + IDLE_STEPS, end if kind == "output" else 0))
 
 
-def _staged(kernels: list[Kernel], plan: MemoryPlan, strip_bytes: int) -> list[list[Buffer]]:
+def _staged(kernels: list[Kernel], plan: MemoryPlan, strip_bytes: int, device: Device) -> list[list[Buffer]]:
     """By kernel, the buffers of what comes from DRAM strip by strip; sets the strips."""
-    return [_staged_by(kernel, step, plan, strip_bytes) for step, kernel in enumerate(kernels)]
+    return [_staged_by(kernel, step, plan, strip_bytes, device) for step, kernel in enumerate(kernels)]
 
 
-def _staged_by(kernel: Kernel, step: int, plan: MemoryPlan, strip_bytes: int) -> list[Buffer]:
+def _staged_by(kernel: Kernel, step: int, plan: MemoryPlan, strip_bytes: int, device: Device) -> list[Buffer]:
     if kernel.by_dma:
         if not isinstance(kernel.root, Gather) or kernel.root.positions.tensor not in plan.in_dram:
             return []
@@ -234,8 +253,8 @@ def _staged_by(kernel: Kernel, step: int, plan: MemoryPlan, strip_bytes: int) ->
     if plan.in_dram.isdisjoint(kernel.tensors):
         plan.strips[kernel] = [whole(kernel)]
         return []
-    size_of, steps = partial(_stage_total, plan, kernel), grains(kernel, plan.partition_of)
-    plan.strips[kernel] = strips(kernel, size_of, strip_bytes, steps)
+    size_of, moved_of = partial(_stage_total, plan, kernel), partial(_moved_cycles, plan, kernel, device)
+    plan.strips[kernel] = strips(kernel, size_of, moved_of, strip_bytes, grains(kernel, plan.partition_of))
     slots = 2 if len(plan.strips[kernel]) > 1 else 1
     largest: dict[Tensor, int] = {}
     for part in plan.strips[kernel]:
@@ -252,6 +271,16 @@ def _whole_buffer(plan: MemoryPlan, kernel: Kernel, tensor: Tensor, step: int) -
 
 def _stage_total(plan: MemoryPlan, kernel: Kernel, region: Region) -> int:
     return sum(plan.stage_bytes(kernel, region).values())
+
+
+def _moved_cycles(plan: MemoryPlan, kernel: Kernel, device: Device, region: Region) -> int:
+    """Of the DMA, for those boxes."""
+    return sum(_box_cycles(plan, kernel, t, shape, device) for t, (_, shape) in plan.boxes(kernel, region).items())
+
+
+def _box_cycles(plan: MemoryPlan, kernel: Kernel, tensor: Tensor, shape: Sequence[int], device: Device) -> int:
+    dtypes = plan.dtypes[tensor], plan.stage_dtype(kernel, tensor)
+    return box_cycles(tensor, shape, plan.partition_of[tensor], *dtypes, device)
 
 
 def _victim(buffers: list[Buffer], failed: Buffer, capacity: int) -> Tensor:

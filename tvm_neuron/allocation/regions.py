@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
+from math import prod
 
 from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.graph import linear_indices
@@ -87,26 +88,46 @@ def channel_maps(root: Contraction, maps: Sequence[Linear], partition_dim: int) 
     return depth, tuple(part if d == partition_dim else m for d, m in enumerate(maps))
 
 
-def strips(kernel: Kernel, size_of: Callable[[Region], int], budget: int, grains: Mapping[Axis, int]) -> list[Region]:
+def strips(
+    kernel: Kernel, size_of: Callable[[Region], int], moved_of: Callable[[Region], int], budget: int,
+    grains: Mapping[Axis, int],
+) -> list[Region]:  # fmt: skip
     """The kernel's free axes in parts of which each needs at most `budget` bytes (or as little as can be).
 
     Axes with a grain are cut at multiples of it: there they are back on the partition where they started.
     """
-    sizes = strip_sizes(kernel, size_of, budget, grains)
+    sizes = strip_sizes(kernel, size_of, moved_of, budget, grains)
     cuts = [list(_cut(axis.extent, sizes[axis], axis in grains)) for axis in kernel.free]
     return [dict(zip(kernel.free, part, strict=True)) for part in product(*cuts)]
 
 
 def strip_sizes(
-    kernel: Kernel, size_of: Callable[[Region], int], budget: int, grains: Mapping[Axis, int]
-) -> dict[Axis, int]:
-    """How much of each free axis the largest of these parts has."""
+    kernel: Kernel, size_of: Callable[[Region], int], moved_of: Callable[[Region], int], budget: int,
+    grains: Mapping[Axis, int],
+) -> dict[Axis, int]:  # fmt: skip
+    """How much of each free axis the largest of these parts has.
+
+    The axis is halved that leaves the least to be moved by all parts together, of several the first.
+    """
     sizes = {axis: axis.extent for axis in kernel.free}
-    for axis in kernel.free:
-        grain = axis.extent if axis in kernel.whole else grains.get(axis, 1)
-        while sizes[axis] > grain and size_of({a: (0, size) for a, size in sizes.items()}) > budget:
-            sizes[axis] = -(-((sizes[axis] + 1) // 2) // grain) * grain
+    grain = {axis: axis.extent if axis in kernel.whole else grains.get(axis, 1) for axis in kernel.free}
+    while (size := size_of(_first(sizes))) > budget:
+        halves = [sizes | {a: -(-((sizes[a] + 1) // 2) // grain[a]) * grain[a]} for a in sizes if sizes[a] > grain[a]]
+        smaller = [half for half in halves if size_of(_first(half)) < size]
+        if not smaller:
+            break
+        sizes = min(smaller, key=lambda half: _parts(half) * moved_of(_first(half))) if len(smaller) > 1 else smaller[0]
     return sizes
+
+
+def _first(sizes: Mapping[Axis, int]) -> Region:
+    """The first of the parts."""
+    return {axis: (0, size) for axis, size in sizes.items()}
+
+
+def _parts(sizes: Mapping[Axis, int]) -> int:
+    """How many parts there are."""
+    return prod(-(-axis.extent // size) for axis, size in sizes.items())
 
 
 def _cut(extent: int, size: int, has_grain: bool) -> Iterator[tuple[int, int]]:

@@ -18,6 +18,7 @@ from tvm_neuron.codegen.emit.builder import Builder
 from tvm_neuron.codegen.emit.stay_in_psum import STAY_IN_PSUM
 from tvm_neuron.codegen.emit_stage import emit_stage
 from tvm_neuron.codegen.kept_outputs import with_outputs_kept
+from tvm_neuron.codegen.kernels.bring_inputs import BRING_INPUTS
 from tvm_neuron.codegen.kernels.weights_as_moving import WEIGHTS_AS_MOVING
 from tvm_neuron.codegen.least_time import least_ps
 from tvm_neuron.codegen.options import LEVELS, BuildOptions
@@ -49,8 +50,8 @@ KEPT = Alternative("with_outputs_kept", "where nothing runs in tiles, which leav
 ARRIVING = Alternative("start_as_it_arrives", "where nothing runs in tiles, which also start with what has come")
 ORDERS = Alternative("orders", "tiles are there, and the clock tells which order is quickest")
 STEPS = (
-    WEIGHTS_AS_MOVING, OVERLAP, KEPT, ARRIVING, ORDERS, STAY_IN_PSUM, LISTED, APART, DIAGONALS, HOLD_BACK, JOIN_LOADS,
-    INPUTS_FIRST, IN_ORDER, GATHERS_APART, EXACT_WAITS,
+    WEIGHTS_AS_MOVING, BRING_INPUTS, OVERLAP, KEPT, ARRIVING, ORDERS, STAY_IN_PSUM, LISTED, APART, DIAGONALS, HOLD_BACK,
+    JOIN_LOADS, INPUTS_FIRST, IN_ORDER, GATHERS_APART, EXACT_WAITS,
 )  # fmt: skip
 """What becomes of the kernels of a core; between, tiles and places in memory are chosen, which all programs need."""
 

@@ -10,6 +10,7 @@ from tvm_neuron.codegen.by_hand import compile_by_hand, is_by_hand
 from tvm_neuron.codegen.capability import verdict
 from tvm_neuron.codegen.compile_stage import compile_stage
 from tvm_neuron.codegen.found_before import recall, remember
+from tvm_neuron.codegen.kernels.bring_inputs import BRING_INPUTS, bring_inputs
 from tvm_neuron.codegen.kernels.cut_to_fit import cut_to_fit
 from tvm_neuron.codegen.kernels.saturate import saturate
 from tvm_neuron.codegen.kernels.scale_weights import scale_weights
@@ -101,7 +102,7 @@ def _whole(graph: Graph, name: str, device: Device, options: BuildOptions) -> li
         if WEIGHTS_AS_MOVING.is_taken and not may_stay:  # weights are counted on as they are where they may stay
             kernels = weights_as_moving(kernels, partition_of, device)
         stage = Stage(name, kernels, partition_of, dtypes, inputs, outputs, options.tuning, asked_macs=asked)
-        return cut_to_fit(stage, device)
+        return cut_to_fit(bring_inputs(stage, device) if BRING_INPUTS.is_taken else stage, device)
 
     return fitting(whole, kernels_by_layout(graph, rules, device, options.precisions, options.tuning, is_quick))
 

@@ -95,7 +95,7 @@ def place_whole(stage: Stage, device: Device) -> Room | None:
         zones = divide(stage.kernels, stage.partition_of, device, 0, aligned(device.sbuf_bytes_per_partition // share))
         plan = plan_without_spills(
             stage.kernels, stage.partition_of, stage.dtypes, stage.in_dram(), zones.tensors_at, zones.tensors_bytes,
-            stage.tuning.strip_share,
+            device, stage.tuning.strip_share,
         )  # fmt: skip
         if plan is not None:
             return _with_sizes(Room(zones, plan, {}), stage, device)
@@ -191,6 +191,6 @@ def _room(
     zones = divide(stage.kernels, stage.partition_of, device, sum(kept.values()), ring)
     plan = plan_within(
         stage.kernels, stage.partition_of, stage.dtypes, stage.in_dram(), zones.tensors_at, zones.tensors_bytes,
-        stage.tuning.strip_share, most_spilled_bytes,
+        device, stage.tuning.strip_share, most_spilled_bytes,
     )  # fmt: skip
     return Room(zones, plan, sizes, kept) if plan else None

@@ -31,7 +31,7 @@ def cut_to_fit(stage: Stage, device: Device) -> Stage:
     most = device.sbuf_bytes_per_partition // _CONSTANTS_SHARE
     stage = replace(stage, kernels=[part for kernel in stage.kernels for part in _with_fewer_constants(kernel, most)])
     room = divide(stage.kernels, stage.partition_of, device, 0, stage.tuning.weights_bytes(device)).tensors_bytes
-    cutter = _Cutter(stage, room // _SLOTS, room // stage.tuning.strip_share)
+    cutter = _Cutter(stage, device, room // _SLOTS, room // stage.tuning.strip_share)
     kernels = [part for kernel in stage.kernels for part in cutter.parts(kernel)]
     return replace(stage, kernels=kernels, partition_of=cutter.partition_of, dtypes=cutter.dtypes)
 
@@ -39,13 +39,13 @@ def cut_to_fit(stage: Stage, device: Device) -> Stage:
 class _Cutter:
     """Cuts kernels whose strips take more than `most` bytes of a partition, to about `wanted` bytes if that is had."""
 
-    def __init__(self, stage: Stage, most: int, wanted: int) -> None:
+    def __init__(self, stage: Stage, device: Device, most: int, wanted: int) -> None:
         self.partition_of, self.dtypes = dict(stage.partition_of), dict(stage.dtypes)
-        self.most, self.wanted = most, wanted
+        self.device, self.most, self.wanted = device, most, wanted
 
     def parts(self, kernel: Kernel) -> Iterator[Kernel]:
         """The kernel in parts of which each fits, as far as it can be cut."""
-        size = 0 if kernel.by_dma else strip_bytes(kernel, self.partition_of, self.dtypes, self.most)
+        size = 0 if kernel.by_dma else strip_bytes(kernel, self.partition_of, self.dtypes, self.most, self.device)
         extent = kernel.channel.extent
         chunks = -(-extent // PARTITIONS)
         if size <= self.most:

@@ -3,6 +3,8 @@
 A detector's boxes have their columns on the partitions, and the four numbers of each anchor lie together in the output:
 a descriptor for each position, unless rows lie on the partitions and columns beside each other. So it is with an
 output that the core computes: a classifier's, each score of which would be stored by itself, becomes a row first.
+An input that is padded comes as a whole, in long rows, and an engine puts it into the padding, where that is quicker
+than a descriptor for each row.
 """
 
 from collections import Counter
@@ -38,7 +40,7 @@ def choose_routes(graph: Graph, partition_of: dict[Tensor, int], rules: Sequence
     to_come = Counter(block.output for block in graph.blocks)
     for block in graph.blocks:
         load = moved_load(block)
-        if load is not None and load.tensor.kind in ("temp", "output") and not to_come[load.tensor]:
+        if load is not None and load.tensor.kind in ("input", "temp", "output") and not to_come[load.tensor]:
             graph.replace(block, *routes.best(block, load))
         to_come[block.output] -= 1
     for output in graph.outputs:
@@ -49,9 +51,7 @@ def choose_routes(graph: Graph, partition_of: dict[Tensor, int], rules: Sequence
 
 
 class _Routes:
-    def __init__(
-        self, graph: Graph, partition_of: dict[Tensor, int], rules: Sequence[Rule], context: Context
-    ) -> None:
+    def __init__(self, graph: Graph, partition_of: dict[Tensor, int], rules: Sequence[Rule], context: Context) -> None:
         self.by_array = ByArray(graph, rules, context)
         self.partition_of, self.rules, self.context = partition_of, rules, context
         self.move_ps = pricer(rules, context)
@@ -79,8 +79,7 @@ class _Routes:
         move = _whole_move(writers[0], copy, output)
         for dim in distinct_dims(output.shape):
             self.partition_of[output] = dim
-            kernel = apply_rules(move, self.rules, self.context)
-            if isinstance(kernel.root, Transposition) and self.move_ps(move) < least:
+            if self._is_transposed(move) and self.move_ps(move) < least:
                 best, least = dim, self.move_ps(move)
         self.partition_of[output] = best
         if best == here:
@@ -90,15 +89,19 @@ class _Routes:
             graph.replace(reader, replace_tensors(reader, {output: copy}))
         graph.replace(writers[0], replace(writers[0], output=copy), move)
 
+    def _is_transposed(self, move: Block) -> bool:
+        """Whether the PE array does it."""
+        return isinstance(apply_rules(move, self.rules, self.context).root, Transposition)
+
     def _every(self, block: Block, load: Load) -> Iterator[list[Block]]:
         """The move as it is, or of what an engine has put in its order, or of each copy, or by the array.
 
-        Copies are made first, unless an earlier move has them already.
+        Copies are made first, unless an earlier move has them already. Inputs come as a whole to theirs.
         """
         yield from self._both_ways([], block, load.tensor)
         tensor = load.tensor
         for dim in distinct_dims(tensor.shape):
-            if dim == self.partition_of[tensor]:
+            if dim == self.partition_of[tensor] and tensor.kind != "input":
                 continue
             copy = self.copies.setdefault((tensor, dim), Tensor(f"{tensor.name}.by{dim}", tensor.shape, tensor.dtype))
             self.partition_of[copy] = dim
@@ -106,7 +109,7 @@ class _Routes:
             copying = _whole_move(block, tensor, copy)
             if copy in self.made:
                 yield from self._both_ways([], last, tensor)
-            elif isinstance(apply_rules(copying, self.rules, self.context).root, Transposition):
+            elif tensor.kind == "input" or self._is_transposed(copying):
                 yield from self._both_ways([copying], last, tensor)
 
     def _both_ways(self, copying: list[Block], last: Block, source: Tensor) -> Iterator[list[Block]]:
