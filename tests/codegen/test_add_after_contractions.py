@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
@@ -28,12 +28,14 @@ class Case:
     goes_around: bool = False
     is_read: bool = False
     is_windowed: bool = False
+    channels: int = CHANNELS  # of each layer's result
 
 
 def network(case: Case) -> onnx.ModelProto:
     random = np.random.default_rng(7)
-    names = ["scale", "shift", *(f"b{n}" for n in range(case.layers))]
-    weights = {name: random.standard_normal(CHANNELS).astype(np.float32) for name in names}
+    weights = {name: random.standard_normal(CHANNELS).astype(np.float32) for name in ("scale", "shift")}
+    for n in range(case.layers):
+        weights[f"b{n}"] = random.standard_normal(case.channels).astype(np.float32)
     weights["w"] = random.standard_normal((CHANNELS, CHANNELS)).astype(np.float32)
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["m"]),
@@ -44,7 +46,7 @@ def network(case: Case) -> onnx.ModelProto:
     ]
     outputs = []
     for n in range(case.layers):
-        weights[f"w{n}"] = random.standard_normal((CHANNELS, CHANNELS)).astype(np.float32)
+        weights[f"w{n}"] = random.standard_normal((CHANNELS, case.channels)).astype(np.float32)
         nodes.append(helper.make_node("MatMul", ["n", f"w{n}"], [f"m{n}"]))
         outputs.append(f"m{n}")
         if case.has_bias:
@@ -68,10 +70,14 @@ def network(case: Case) -> onnx.ModelProto:
     return make_model(nodes, {"x": (ROWS, CHANNELS)}, outputs, weights)
 
 
-CASES = st.builds(Case, st.integers(1, 3), st.booleans(), st.booleans(), st.booleans(), st.booleans())
+CASES = st.builds(
+    Case, st.integers(1, 3), st.booleans(), st.booleans(), st.booleans(), st.booleans(), st.sampled_from([1, CHANNELS])
+)
 
 
 @given(CASES, st.sampled_from(PRECISIONS))
+@example(Case(channels=1), ("inf2", "all"))
+@example(Case(channels=1, has_bias=False), ("inf1", "all"))
 @settings(max_examples=8)
 def test_norms(case: Case, precision: tuple[str, str]) -> None:
     """In float32, too, what comes between the roundings of the inputs and of the outputs is sums of 128 products."""

@@ -14,7 +14,7 @@ from tvm_neuron.codegen.steps import without
 from tvm_neuron.isa import TensorTensor
 
 ROWS, CHANNELS = 24, 40
-SHAPES = [(ROWS, CHANNELS), (1, CHANNELS), (CHANNELS,), (ROWS, 1)]
+SHAPES = [(ROWS, CHANNELS), (1, CHANNELS), (CHANNELS,), (ROWS, 1), (1,), (1, 1)]
 Terms = list[tuple[int, ...]]
 
 

@@ -1,7 +1,7 @@
 """roles: what a block is (contraction, reduction, map, fill, move) and which axes play which part in it."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -130,8 +130,13 @@ def constant_load(block: Block, across: Collection[Axis]) -> Load | None:
     kept = {*axes_of(block.expr), *within[longest:]}
     axes = tuple(axis for axis in block.spatial if axis in kept)
     values = np.broadcast_to(evaluate(block.expr, axes), [axis.extent for axis in axes])
-    table = Tensor(f"{block.output.name}.table", values.shape, block.output.dtype, value=np.ascontiguousarray(values))
-    return Load(table, tuple(Index(axis) for axis in axes))
+    return table_load(f"{block.output.name}.table", values, axes, block.output.dtype)
+
+
+def table_load(name: str, values: np.ndarray, axes: Sequence[Axis], dtype: str = "float32") -> Load:
+    """A constant with a dimension for each of the axes, one of a single element without any: memory has no numbers."""
+    table = np.ascontiguousarray(values)
+    return Load(Tensor(name, table.shape, dtype, value=table), tuple(map(Index, axes)) or (Num(0),))
 
 
 def is_wide_copy(expr: Expr) -> bool:

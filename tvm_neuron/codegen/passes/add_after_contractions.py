@@ -12,9 +12,9 @@ import numpy as np
 
 from tvm_neuron.codegen.passes.moves import can_invert, inverse, is_one_to_one, plain_axes
 from tvm_neuron.schedule.evaluate import evaluate
-from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, axes_of, replace_axes, rewrite
+from tvm_neuron.schedule.expr import Apply, Axis, Expr, Load, Num, axes_of, replace_axes, rewrite
 from tvm_neuron.schedule.graph import Block, Graph
-from tvm_neuron.schedule.roles import data_factor, is_constant_contraction
+from tvm_neuron.schedule.roles import data_factor, is_constant_contraction, table_load
 from tvm_neuron.schedule.tensor import Tensor
 
 
@@ -67,12 +67,12 @@ def _of_result(reader: Block, block: Block, term: Load) -> _Change | None:
     times = np.prod([axis.extent for axis in reader.reduction if axis not in weights])
     summed = tuple(place for place, axis in enumerate(axes) if axis.is_reduction)
     with np.errstate(over="ignore", invalid="ignore"):
-        total = _table(_values(with_data(here), axes).sum(summed, np.float64) * times, term)
+        values = _values(with_data(here), axes).sum(summed, np.float64) * times
+        total = _table(values, term, [axis for axis in axes if not axis.is_reduction])
     if total is None:
         return None
     alone = Tensor(f"{reader.output.name}.alone", reader.output.shape, "float32")
-    added = Load(total, tuple(Index(axis) for axis in axes if not axis.is_reduction))
-    sum_of_both = Apply("add", (Load(alone, reader.index), added))
+    sum_of_both = Apply("add", (Load(alone, reader.index), total))
     whole = replace(reader, axes=reader.spatial, expr=sum_of_both, combine="", init=0.0)
     return _Change(reader, (replace(reader, output=alone), whole))
 
@@ -99,10 +99,10 @@ def _of_other(graph: Graph, reader: Block, block: Block, term: Load) -> _Change 
     if not set(axes).issuperset(axes_of(here)):
         return None
     with np.errstate(over="ignore", invalid="ignore"):
-        total = _table(_values(Apply("add", (known, here)), axes), term)
+        total = _table(_values(Apply("add", (known, here)), axes), term, axes)
     if total is None:
         return None
-    return _Change(writers[0], [writers[0].with_expr(Apply("add", (data, Load(total, tuple(map(Index, axes))))))])
+    return _Change(writers[0], [writers[0].with_expr(Apply("add", (data, total)))])
 
 
 def _read(term: Load, block: Block, load: Load) -> Load:
@@ -115,7 +115,7 @@ def _values(expr: Expr, axes: Sequence[Axis]) -> np.ndarray:
     return np.broadcast_to(evaluate(expr, axes), [axis.extent for axis in axes])
 
 
-def _table(values: np.ndarray, term: Load) -> Tensor | None:
+def _table(values: np.ndarray, term: Load, axes: Sequence[Axis]) -> Load | None:
     """As a constant, if it is finite."""
-    table = np.ascontiguousarray(values, np.float32)
-    return Tensor(f"{term.tensor.name}.term", table.shape, "float32", value=table) if np.isfinite(table).all() else None
+    table = np.asarray(values, np.float32)
+    return table_load(f"{term.tensor.name}.term", table, axes) if np.isfinite(table).all() else None

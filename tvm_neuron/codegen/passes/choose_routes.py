@@ -134,7 +134,8 @@ def _in_order(move: Block, load: Load, partition: int) -> list[Block] | None:
     None where the innermost elements follow each other already, or partitions change places with what lies beside them.
     """
     maps, out = linear_indices(load.indices), linear_indices(move.index)
-    if not maps or not out or prod(axis.extent for axis in move.axes) != load.tensor.elems:
+    read = {axis for part in maps or () for axis in part.terms}  # others repeat what is read
+    if not maps or not out or prod(axis.extent for axis in read) != load.tensor.elems:
         return None
     here = maps[partition]
     innermost = [axis for part in out[-1:] for axis, step in part.terms.items() if step == 1]
@@ -148,8 +149,8 @@ def _in_order(move: Block, load: Load, partition: int) -> list[Block] | None:
     row, own = Axis("p", load.tensor.shape[partition]), {axis: Axis(axis.name, axis.extent) for axis in axes}
     by: dict[Axis, Expr] = {axis: Index(new) for axis, new in own.items()}
     copy = Tensor(f"{load.tensor.name}.ordered", (row.extent, *(axis.extent for axis in axes)), load.tensor.dtype)
-    read = tuple(Index(row) if d == partition else replace_axes(i, by) for d, i in enumerate(load.indices))
-    order = Block(move.origin, (row, *own.values()), copy, (Index(row), *by.values()), Load(load.tensor, read))
+    places_read = tuple(Index(row) if d == partition else replace_axes(i, by) for d, i in enumerate(load.indices))
+    order = Block(move.origin, (row, *own.values()), copy, (Index(row), *by.values()), Load(load.tensor, places_read))
     moved = move.with_expr(Load(copy, (load.indices[partition], *map(Index, axes))))
     return [canonical(order), canonical(moved)]
 

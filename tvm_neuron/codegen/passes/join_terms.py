@@ -7,9 +7,9 @@ import numpy as np
 
 from tvm_neuron.codegen.passes.moves import can_invert, inverse
 from tvm_neuron.schedule.evaluate import evaluate
-from tvm_neuron.schedule.expr import Apply, Index, Load, axes_of, replace_axes
+from tvm_neuron.schedule.expr import Apply, Load, axes_of, replace_axes
 from tvm_neuron.schedule.graph import Block, Graph
-from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.schedule.roles import table_load
 
 _Sum = tuple[Load, Load]  # what is known at run time, and what is added to it
 
@@ -51,5 +51,4 @@ def _total(block: Block, one: Load, other: Load) -> Load | None:
     if value.size > max(one.tensor.elems, other.tensor.elems) or not np.isfinite(value).all():
         return None
     name = f"{other.tensor.name}.{one.tensor.name}"
-    table = Tensor(name, value.shape, "float32", value=np.ascontiguousarray(value, np.float32))
-    return Load(table, tuple(map(Index, axes)))
+    return table_load(name, value.astype(np.float32), axes)
