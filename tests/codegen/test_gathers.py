@@ -213,3 +213,26 @@ def test_positions_that_do_not_stay_in_a_small_memory_are_brought_back(tmp_path:
     (data,) = runtime.neffs(library).values()
     scratch = [tensor.name for tensor in neff.read(data).program.tensors if tensor.kind == "scratch"]
     assert any("positions" in name for name in scratch)
+
+
+@pytest.mark.parametrize("width", [1, 24, 64])
+def test_positions_that_are_repeated_along_rows_choose_rows(width: int) -> None:
+    """As `torch.gather` of rows asks: of data that the core computes, one descriptor each, not one for each number."""
+    weights = {"w": RNG.standard_normal((16, width)).astype(np.float32), "rows": np.int64([1, 1, width])}
+    inputs = {
+        "x": RNG.standard_normal((2, 20, 16)).astype(np.float32),
+        "at": RNG.integers(0, 20, (2, 60, 1)),
+    }
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("Expand", ["at", "rows"], ["every"]),
+        helper.make_node("GatherElements", ["m", "every"], ["y"], axis=1),
+    ]
+    library = build(nodes, inputs, weights)
+    (wanted,) = reference(model_of(nodes, inputs, weights), inputs)
+    np.testing.assert_allclose(run(library, inputs), wanted, rtol=1e-5, atol=1e-5)  # sums of 16 in another order
+    (data,) = runtime.neffs(library).values()
+    compiled = neff.read(data)
+    gathers = [part for _, part in compiled.program.instructions() if isinstance(part, DmaGather)]
+    each_ns = compiled.device.dma_descriptor_ns / compiled.device.dma_engines
+    assert 0 < sum(gather.cost(compiled.device).busy_cycles for gather in gathers) < 2 * 120 * each_ns

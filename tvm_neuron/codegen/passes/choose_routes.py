@@ -142,7 +142,7 @@ def _in_order(move: Block, load: Load, partition: int) -> list[Block] | None:
     beside = [part.terms for d, part in enumerate(maps) if d != partition]
     if not innermost or innermost[0] in here.terms or any(here.terms.keys() & terms.keys() for terms in beside):
         return None
-    if counts(here.terms) != load.tensor.shape[partition] or beside[-1].get(innermost[0]) == 1:
+    if counts(here.terms) != load.tensor.shape[partition] or (beside and beside[-1].get(innermost[0]) == 1):
         return None
     places = {axis: (d, -step) for d, part in enumerate(out) for axis, step in part.terms.items()}
     axes = sorted((axis for axis in move.axes if axis not in here.terms), key=lambda axis: places.get(axis, (0, 0)))

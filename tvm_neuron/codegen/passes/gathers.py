@@ -9,10 +9,23 @@ from dataclasses import dataclass
 from math import prod
 
 from tvm_neuron.codegen.integers import EXACT_TO
+from tvm_neuron.codegen.passes.moves import can_invert, inverse, moved_load
 from tvm_neuron.codegen.passes.separate import separate
 from tvm_neuron.errors import UnschedulableError
 from tvm_neuron.hw import Device
-from tvm_neuron.schedule.expr import GATHER, Apply, Axis, Expr, Index, Load, Num, axes_of, every_load, replace_axes
+from tvm_neuron.schedule.expr import (
+    GATHER,
+    Apply,
+    Axis,
+    Expr,
+    Index,
+    Load,
+    Num,
+    axes_of,
+    every_load,
+    replace_axes,
+    rewrite,
+)
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -30,9 +43,33 @@ def separate_gathers(graph: Graph, device: Device) -> None:
             if not device.dma_indirect_ns:
                 reason = f"its positions are known at run time only; the DMA of {device.name} has no computed addresses"
                 raise _unschedulable(block, reason)
-            moves, rest = separate(block, _is_computed)
+            moves, rest = separate(block.with_expr(_read_through(graph, block.expr)), _is_computed)
             is_whole = not rest and len(graph.writers(block.output)) == 1
             graph.replace(block, *(piece for move in moves for piece in _gather(move, is_whole)), *rest)
+
+
+def _read_through(graph: Graph, expr: Expr) -> Expr:
+    """The expression with what is moved to its positions read where it comes from.
+
+    Those that are repeated along rows, as `gather` of frameworks asks, then choose whole rows.
+    """
+
+    def leaf(part: Num | Index | Load) -> Expr:
+        if not isinstance(part, Load):
+            return part
+        return Load(part.tensor, tuple(rewrite(index, position) for index in part.indices))
+
+    def position(part: Num | Index | Load) -> Expr:
+        if not isinstance(part, Load) or part.tensor.kind != "temp":
+            return part
+        writers = graph.writers(part.tensor)
+        load = moved_load(writers[0]) if len(writers) == 1 and can_invert(writers[0]) else None
+        if load is None or load.tensor.dtype != part.tensor.dtype:
+            return part
+        by = inverse(writers[0], part.indices)
+        return position(Load(load.tensor, tuple(replace_axes(index, by) for index in load.indices)))
+
+    return rewrite(expr, leaf)
 
 
 def _unschedulable(block: Block, reason: str) -> UnschedulableError:

@@ -90,9 +90,7 @@ class _Layout:
         """Appends the block, laid out, and before it the copies that it needs."""
         changed = self._lay_out(self.copies.read_temporaries(block))
         if changed.output not in self.partition_of:
-            siblings = [changed, *(other for other in self.graph.writers(block.output) if other is not block)]
-            leader = next((other for other in siblings if _varying(other)), changed)  # a fill follows what it pads
-            self.partition_of[changed.output] = _writable_dim(self._choose(leader), leader, siblings)
+            self.partition_of[changed.output] = self._output_dim(changed, block)
         if found := rows_in_order(changed, self.partition_of[changed.output]):
             moves, changed = found
             self.partition_of |= {move.output: dim for move, dim in moves.items()}
@@ -100,6 +98,16 @@ class _Layout:
         self.blocks.append(self._match_operands(changed))
         if block is self.graph.writers(block.output)[-1] and not gathered(block):
             self.copies.store_in_rows(block)
+
+    def _output_dim(self, changed: Block, block: Block) -> int:
+        """That of what a block writes; what positions choose from in device memory lies there in rows."""
+        readers = map(gathered, self.graph.readers(changed.output) if changed.output.kind == "scratch" else ())
+        chosen_from = [found.dims[0] for found in readers if found and found.data.tensor is changed.output]
+        if chosen_from:
+            return chosen_from[0]
+        siblings = [changed, *(other for other in self.graph.writers(block.output) if other is not block)]
+        leader = next((other for other in siblings if _varying(other)), changed)  # a fill follows what it pads
+        return _writable_dim(self._choose(leader), leader, siblings)
 
     def _lay_out(self, block: Block) -> Block:
         """The block with its data laid out so that what it sums or reduces lies where an engine can reach it."""
