@@ -22,7 +22,7 @@ from tvm_neuron.codegen.passes.pieces import one_by_one
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, replace_axes
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.kernel import Transposition
-from tvm_neuron.schedule.linear import counts
+from tvm_neuron.schedule.linear import Linear, counts
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
 from tvm_neuron.schedule.rule import Context, Rule, apply_rules
 from tvm_neuron.schedule.tensor import Tensor
@@ -121,6 +121,12 @@ class _Routes:
             self.copies[order.output, 0], self.partition_of[order.output] = order.output, 0
             if not apply_rules(order, self.rules, self.context).by_dma:
                 yield [*copying, *ordered]
+        placed = _placed_after(last, load, self.partition_of[last.output]) if load else None
+        if placed:
+            brought, place = placed
+            self.copies[brought.output, 0], self.partition_of[brought.output] = brought.output, 0
+            if not apply_rules(place, self.rules, self.context).by_dma:
+                yield [*copying, *placed]
         summed = self.by_array.block(last, source)
         if summed is not None:
             yield [*copying, summed]
@@ -153,6 +159,30 @@ def _in_order(move: Block, load: Load, partition: int) -> list[Block] | None:
     order = Block(move.origin, (row, *own.values()), copy, (Index(row), *by.values()), Load(load.tensor, places_read))
     moved = move.with_expr(Load(copy, (load.indices[partition], *map(Index, axes))))
     return [canonical(order), canonical(moved)]
+
+
+def _placed_after(move: Block, load: Load, partition: int) -> list[Block] | None:
+    """The move of what it reads, in its order, to the partitions where it is to lie, and from there to its places.
+
+    None where it lies on one partition, or partitions change places with what lies beside them.
+    """
+    maps, out = linear_indices(load.indices), linear_indices(move.index)
+    there = out[partition] if out else Linear(0, {})
+    beside = {axis for d, part in enumerate(out or ()) if d != partition for axis in part.terms}
+    if not maps or not out or not counts(there.terms) > 1 or beside & there.terms.keys():
+        return None
+    places = {axis: (d, -step) for d, part in enumerate(maps) for axis, step in part.terms.items()}
+    axes = sorted(places.keys() - there.terms.keys(), key=lambda axis: (places[axis], axis.name))
+    copy = Tensor(
+        f"{move.output.name}.brought", (there.span[1] + 1, *(axis.extent for axis in axes)), load.tensor.dtype
+    )
+    brought = Block(move.origin, (*there.terms, *axes), copy, (there.expr(), *map(Index, axes)), load)
+    row = Axis("p", counts(there.terms))
+    here = Linear(there.const, {row: 1}).expr()
+    index = tuple(here if d == partition else part for d, part in enumerate(move.index))
+    rest = tuple(axis for axis in move.axes if axis not in there.terms)
+    place = Block(move.origin, (row, *rest), move.output, index, Load(copy, (here, *map(Index, axes))))
+    return [canonical(brought), canonical(place)]
 
 
 def _pieces(move: Block, partition_of: Mapping[Tensor, int]) -> list[Block]:

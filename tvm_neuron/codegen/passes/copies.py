@@ -9,7 +9,7 @@ from tvm_neuron.codegen.passes.in_order import is_in_rows
 from tvm_neuron.codegen.passes.moves import moved_load
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, axes_of, rewrite
 from tvm_neuron.schedule.graph import Block, linear_indices
-from tvm_neuron.schedule.linear import Linear
+from tvm_neuron.schedule.linear import Linear, counts
 from tvm_neuron.schedule.tensor import Tensor
 
 
@@ -63,11 +63,13 @@ class Copies:
         """The block reading a copy [depth, *other axes of the load], however the tensor itself is indexed.
 
         What lies on the tensor's partitions comes first, so that rows stay rows for the DMA that may have to move them.
+        Of windows, which have each element several times, the copy is [depth, *axes beside it, *the other dimensions].
         """
         maps, dim = linear_indices(load.indices) or (), self.partition_of[load.tensor]
         in_order = [*maps[dim : dim + 1], *maps[:dim], *maps[dim + 1 :]]
         used = [depth, *dict.fromkeys(axis for m in in_order for axis in m.terms if axis is not depth)]
-        move, there = moved_apart(block, load, used, "packed")
+        has_windows = prod(axis.extent for axis in used) > load.tensor.elems
+        move, there = (has_windows and _depth_apart(block, load, depth)) or moved_apart(block, load, used, "packed")
         self.partition_of[move.output] = 0
         self.blocks.append(move)
         return canonical(replace_load(block, load, there))
@@ -153,6 +155,27 @@ def moved_apart(block: Block, load: Load, used: Sequence[Axis], name: str) -> tu
     source = tuple(Linear(m.const, {by[axis]: step for axis, step in m.terms.items()}).expr() for m in maps)
     move = canonical(Block(block.origin, axes, copy, tuple(map(Index, axes)), Load(load.tensor, source)))
     return move, Load(copy, tuple(map(Index, used)))
+
+
+def _depth_apart(block: Block, load: Load, depth: Axis) -> tuple[Block, Load] | None:
+    """The move of a tensor to one with the depth and what counts beside it apart, and the load from there.
+
+    None where the depth does not count all of a dimension, alone or with others.
+    """
+    maps, shape = linear_indices(load.indices) or (), load.tensor.shape
+    at = [d for d, part in enumerate(maps) if depth in part.terms]
+    if len(at) != 1 or maps[at[0]].const or counts(maps[at[0]].terms) != shape[at[0]]:
+        return None
+    (dim,) = at
+    beside = [axis for axis in maps[dim].terms if axis is not depth]
+    rest = [d for d in range(len(shape)) if d != dim]
+    extents = (depth.extent, *(axis.extent for axis in beside), *(shape[d] for d in rest))
+    copy, axes = Tensor(f"{load.tensor.name}.packed", extents, load.tensor.dtype), _axes(extents)
+    steps = {new: maps[dim].terms[old] for old, new in zip((depth, *beside), axes, strict=False)}
+    places = {dim: Linear(0, steps).expr()} | {d: Index(axis) for d, axis in zip(rest, axes[len(steps) :], strict=True)}
+    source = Load(load.tensor, tuple(places[d] for d in range(len(shape))))
+    move = canonical(Block(block.origin, axes, copy, tuple(map(Index, axes)), source))
+    return move, Load(copy, (*map(Index, (depth, *beside)), *(load.indices[d] for d in rest)))
 
 
 def _counts(index: Expr, axes: Collection[Axis]) -> bool:
