@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
+from tvm_neuron.codegen.kernels.in_rows import kernels_of
 from tvm_neuron.codegen.passes.by_array import ByArray
 from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.choose_dims import distinct_dims
@@ -60,7 +61,11 @@ class _Routes:
 
     def best(self, block: Block, load: Load) -> list[Block]:
         """The blocks that take the least time for what the block does."""
-        *copying, last = min(self._every(block, load), key=lambda route: sum(map(self.move_ps, route)))
+        routes = list(self._every(block, load))
+        ways = kernels_of(block, self.rules, self.partition_of, self.context.device)
+        if len(ways) == len(ways[0]) == 1 and all(self._goes_by_dma(last) for *_, last in routes):
+            routes += self._placed(block, load)
+        *copying, last = min(routes, key=lambda route: sum(map(self.move_ps, route)))
         self.made.update(move.output for move in copying)
         return [*copying, last]
 
@@ -112,6 +117,20 @@ class _Routes:
             elif tensor.kind == "input" or self._is_transposed(copying):
                 yield from self._both_ways([copying], last, tensor)
 
+    def _goes_by_dma(self, move: Block) -> bool:
+        return apply_rules(move, self.rules, self.context).by_dma
+
+    def _placed(self, block: Block, load: Load) -> Iterator[list[Block]]:
+        """The move to where it is to lie, and into its places there by an engine, if that can: what all else leaves to
+        DMA. An engine or the array that does all of it works on parts of it as they come, DMA waits for the whole.
+        """
+        placed = _placed_after(block, load, self.partition_of[block.output])
+        if placed:
+            brought, place = placed
+            self.copies[brought.output, 0], self.partition_of[brought.output] = brought.output, 0
+            if not self._goes_by_dma(place):
+                yield placed
+
     def _both_ways(self, copying: list[Block], last: Block, source: Tensor) -> Iterator[list[Block]]:
         yield [*copying, last]
         load = moved_load(last)
@@ -119,18 +138,12 @@ class _Routes:
         if ordered:
             order, _ = ordered
             self.copies[order.output, 0], self.partition_of[order.output] = order.output, 0
-            if not apply_rules(order, self.rules, self.context).by_dma:
+            if not self._goes_by_dma(order):
                 yield [*copying, *ordered]
-        placed = _placed_after(last, load, self.partition_of[last.output]) if load else None
-        if placed:
-            brought, place = placed
-            self.copies[brought.output, 0], self.partition_of[brought.output] = brought.output, 0
-            if not apply_rules(place, self.rules, self.context).by_dma:
-                yield [*copying, *placed]
         summed = self.by_array.block(last, source)
         if summed is not None:
             yield [*copying, summed]
-        if apply_rules(last, self.rules, self.context).by_dma and (pieces := _pieces(last, self.partition_of)):
+        if self._goes_by_dma(last) and (pieces := _pieces(last, self.partition_of)):
             yield [*copying, *pieces]
 
 

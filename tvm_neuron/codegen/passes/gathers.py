@@ -49,15 +49,15 @@ def separate_gathers(graph: Graph, device: Device) -> None:
 
 
 def _read_through(graph: Graph, expr: Expr) -> Expr:
-    """The expression with what is moved to its positions read where it comes from.
+    """The expression with positions that are repeated read where they come from: they choose whole rows then.
 
-    Those that are repeated along rows, as `gather` of frameworks asks, then choose whole rows.
+    `gather` of frameworks repeats them along rows.
     """
 
     def leaf(part: Num | Index | Load) -> Expr:
         if not isinstance(part, Load):
             return part
-        return Load(part.tensor, tuple(rewrite(index, position) for index in part.indices))
+        return Load(part.tensor, tuple(rewrite(index, repeated) for index in part.indices))
 
     def position(part: Num | Index | Load) -> Expr:
         if not isinstance(part, Load) or part.tensor.kind != "temp":
@@ -68,6 +68,10 @@ def _read_through(graph: Graph, expr: Expr) -> Expr:
             return part
         by = inverse(writers[0], part.indices)
         return position(Load(load.tensor, tuple(replace_axes(index, by) for index in load.indices)))
+
+    def repeated(part: Num | Index | Load) -> Expr:
+        found = position(part)
+        return found if len(_axes([found])) < len(_axes([part])) else part
 
     return rewrite(expr, leaf)
 
