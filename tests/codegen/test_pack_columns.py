@@ -13,6 +13,7 @@ from tests.onnx_models import make_model
 from tests.stages.networks import compile_model, run
 from tests.stages.test_small_memory import shrunk
 from tvm_neuron.codegen.kernels.split_outputs import split_outputs
+from tvm_neuron.codegen.steps import without
 from tvm_neuron.codegen.tiles.tiled_dims import tiled_dims
 from tvm_neuron.hw import load_device
 from tvm_neuron.schedule.expr import Axis, Load
@@ -184,7 +185,8 @@ def test_copies_of_single_rows_as_onnxruntime(second: dict[str, Any], depth: int
 def test_copies_of_rows_in_tiles_as_onnxruntime(tmp_path: Path) -> None:
     model = two_rows(rows=96)
     case = Case(model, random_inputs(model))
-    compiled, whole = compile_model(model, shrunk(tmp_path, "inf1", 14)), compile_model(model)
+    with without("choose_routes"):  # the input comes into its padding by DMA
+        compiled, whole = compile_model(model, shrunk(tmp_path, "inf1", 14)), compile_model(model)
     matmuls = [sum(i.mnemonic == "nc_matmul" for _, i in its.program.instructions()) for its in (compiled, whole)]
     assert compiled.memory["spill"] == 0
     assert matmuls[0] > 3 * matmuls[1]

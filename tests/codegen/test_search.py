@@ -65,7 +65,7 @@ def test_a_layout_that_does_not_fit_is_left_out(monkeypatch: pytest.MonkeyPatch)
     made: list[Stage] = []
 
     def twice(*arguments: object) -> list[tuple[list[Kernel], dict[Tensor, int]]]:
-        return 2 * kernels_by_layout(*arguments)  # type: ignore[arg-type]
+        return 2 * kernels_by_layout(*arguments)[:1]  # type: ignore[arg-type]
 
     def cut_to_fit(stage: Stage, device: Device) -> Stage:
         made.append(stage)

@@ -71,6 +71,7 @@ from tvm_neuron.codegen.passes.running_sums import running_sums
 from tvm_neuron.codegen.passes.scale_after_products import scale_after_products
 from tvm_neuron.codegen.passes.separate_parts import separate_parts
 from tvm_neuron.codegen.passes.separate_pieces import separate_pieces
+from tvm_neuron.codegen.passes.signals import signals
 from tvm_neuron.codegen.passes.skip_padding import skip_padding
 from tvm_neuron.codegen.passes.spread_results import spread_results
 from tvm_neuron.codegen.passes.spread_rows import spread_rows
@@ -119,6 +120,8 @@ class _Work:
     sums_parts: bool = False  # the PE array puts images of few channels beside each other
     has_early: bool = False  # arithmetic runs before the last writer of what it reads
     starts_early: bool = True  # it may
+    has_phases: bool = False  # folds of rows end within a convolution, or might
+    takes_phases: bool = False  # they may
 
     @property
     def context(self) -> Context:
@@ -164,7 +167,8 @@ def kernels_by_layout(
 
     And without bands and scans, whose price does not know how memory and transfers go along with them, with images side
     by side as sums, with rows moved by DMA, which may wait for others, with inputs that come transposed by DMA where
-    the device does that at a rate, and with nothing that starts early, which keeps more in memory.
+    the device does that at a rate, with nothing that starts early, which keeps more in memory, and with folds of rows
+    that end within convolutions, which are more kernels.
     """
     work = _begun(graph, rules, device, precisions, tuning, is_quick)
     ways = _all_ways(work)
@@ -175,13 +179,17 @@ def kernels_by_layout(
     ways = _hopeful(ways)
     turned = [_laid_out(replace(way, turns_inputs=True), way.dims) for way in ways if _can_turn(way)]
     ways += [_laid_out(replace(way, moves_rows=True), way.dims) for way in ways if way.has_rows and not is_quick]
-    in_turn = replace(_cheapest(ways), starts_early=False)
+    cheapest = _cheapest(ways)
+    in_turn, phased = replace(cheapest, starts_early=False), replace(cheapest, takes_phases=True)
     for way in (*ways, *turned):
         _run(way, STEPS[_PRICED:])
     ways += [way for way in turned if any(kernel.is_turned for kernel in way.kernels)]
     if not is_quick and any(way.has_early for way in ways):
         _run(in_turn, STEPS[_PRICED:])
         ways.append(in_turn)
+    if not is_quick and cheapest.has_phases:
+        _run(phased, STEPS[_PRICED:])
+        ways += [phased] if phased.has_phases else []
     return [(way.kernels, way.partition_of) for way in ways]
 
 
@@ -515,6 +523,10 @@ def _simplified(w: _Work) -> None:
     w.kernels = [simplified(kernel) for kernel in w.kernels]
 
 
+def _fold_rows(w: _Work) -> None:
+    w.kernels, w.has_phases = fold_rows(w.kernels, w.partition_of, w.device, w.takes_phases)
+
+
 def _pack_depth(w: _Work) -> None:
     w.kernels = pack_depth(w.kernels, w.partition_of, choose_dtypes(w.kernels, w.precisions), w.device, w.ring)
 
@@ -595,6 +607,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("choose_dims", "before layouts, which leave the rest block by block", _choose_dims),
     Step("lay_out", "which dimension lies on the partitions", _lay_out, True),
     Step("channels_first", "what follows knows images so", _graph(channels_first, "partition_of")),
+    Step("signals", "the same", _graph(signals, "partition_of")),
     Step("scale_after_moves", "where channels came to lie", _graph(scale_after_moves, "partition_of")),
     Step("write_through", "priced by the layouts", _write_through),
     Step("join_moves", "of the moves that layouts made", _join_moves),
@@ -608,7 +621,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("scale_ones", "what is done on the way out of PSUM is plain", _kernels(scale_ones, "partition_of")),
     Step("move_tables", "what does not fit beside a kernel", _kernels(move_tables, "partition_of"), True),
     Step("choose_operands", "in the precision asked for", _kernels(choose_operands, "precisions", "device"), True),
-    Step("fold_rows", "before weights are packed otherwise", _kernels(fold_rows, "partition_of", "device")),
+    Step("fold_rows", "before weights are packed otherwise", _fold_rows),
     Step("fold_windows", "of what was not folded", _kernels(fold_windows, "partition_of", "precisions", "device")),
     Step("widen_outputs", "of what was not folded", _kernels(widen_outputs, "partition_of", "device")),
     Step("pack_depth", "few channels, rows first", _pack_depth),

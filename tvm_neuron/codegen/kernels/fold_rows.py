@@ -11,6 +11,8 @@ from tvm_neuron.codegen.kernels.folds import Fold, Room
 from tvm_neuron.codegen.kernels.pack import packed_steps
 from tvm_neuron.codegen.kernels.row_axes import COLUMNS, ROWS
 from tvm_neuron.codegen.kernels.row_folds import possible_folds
+from tvm_neuron.codegen.kernels.row_phases import by_phases
+from tvm_neuron.codegen.kernels.widen_outputs import widen_outputs
 from tvm_neuron.codegen.overlap.work import load_ps, work_of
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Num
@@ -23,16 +25,19 @@ from tvm_neuron.schedule.uses import writers_of
 
 _ROWS_ALONE = Room(ROWS, PARTITIONS, 4, False)
 _ROWS_OF_SQUARES = Room(ROWS, PARTITIONS // 2, 2, True)
+_CLEARLY = 0.95  # of the engines' time: for less it is not worth to make another program, which the clock compares
 LOAD_SHARE = 0.5  # of the time that further weights take: memory lets some come while engines work
 
 
 @dataclass(frozen=True)
 class _Choice:
-    """The folds to make of kernels.
+    """The kernels, and the folds to make of them.
 
     Engines are busy for `busy_ps` in all then, DRAM is for `all_ps` with weights, for `load_ps` with those that repeat.
     """
 
+    kernels: list[Kernel]
+    dims: dict[Tensor, int]  # of tensors that only these have
     folds: dict[Tensor, Fold]
     busy_ps: int
     load_ps: int
@@ -47,23 +52,27 @@ class _Choice:
 _TIME = attrgetter("time_ps")
 
 
-def fold_rows(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> list[Kernel]:
+def fold_rows(
+    kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device, takes_phases: bool = False
+) -> tuple[list[Kernel], bool]:
     """The kernels with rows or squares folded, of images of so many rows as take the engines least time.
 
     Rows of large images first, then of smaller ones too, for a fold of both is often better than of one; then squares
-    in place of the rows of images of one size after the other.
+    in place of the rows of images of one size after the other. With `takes_phases` folds may end within a convolution,
+    see `by_phases`, and the second result tells whether some do; else whether there are any that may.
     """
     writers = writers_of(kernels)
     by_weights = {kernel: _by_weights(kernel, writers) for kernel in kernels}
-    best = _best([*by_weights.values()], partition_of, device)
+    best, has_phases = _best([*by_weights.values()], partition_of, device, takes_phases)
     if not best.folds:
-        return kernels
-    found, dims = apply_folds(best.folds, [*by_weights.values()], partition_of)
+        return kernels, has_phases and not takes_phases
+    partition_of |= best.dims
+    found, dims = apply_folds(best.folds, best.kernels, partition_of)
     partition_of |= dims
     as_before = {changed: kernel for kernel, changed in by_weights.items()}
     found = [as_before.get(kernel, kernel) for kernel in found]
     read = {tensor for kernel in found for tensor in kernel.sources()}
-    return [kernel for kernel in found if kernel.out.kind != "temp" or kernel.out in read]
+    return [kernel for kernel in found if kernel.out.kind != "temp" or kernel.out in read], has_phases
 
 
 def _by_weights(kernel: Kernel, writers: Mapping[Tensor, Sequence[Kernel]]) -> Kernel:
@@ -83,25 +92,42 @@ def _by_weights(kernel: Kernel, writers: Mapping[Tensor, Sequence[Kernel]]) -> K
     return replace(kernel, root=Contraction(moving.tensor, maps, (), weights, False, root.dtype))
 
 
-def _best(kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device) -> _Choice:
-    """The folds that take the engines least time, each tried after what was found before."""
+def _best(
+    kernels: list[Kernel], partition_of: dict[Tensor, int], device: Device, takes_phases: bool
+) -> tuple[_Choice, bool]:
+    """The folds that take the engines least time, each tried after what was found before.
+
+    And whether phases are among them, or where they are not to be taken, whether there are any.
+    """
     rows = possible_folds(kernels, partition_of, _ROWS_ALONE)
     squares = possible_folds(kernels, partition_of, _ROWS_OF_SQUARES)
     squares = {tensor: fold for tensor, fold in squares.items() if _squares(tensor, fold) >= device.matmul_min_cycles}
     changing = {*rows, *squares}
-    bare = [each if changing.isdisjoint(each.tensors) else _without_values(each) for each in kernels]
 
-    def tried(folds: dict[Tensor, Fold]) -> _Choice:
-        found, _ = apply_folds(folds, bare, partition_of)
-        return _Choice(folds, *_times(found, device))
+    def choice(way: list[Kernel], dims: dict[Tensor, int], folds: dict[Tensor, Fold]) -> _Choice:
+        bare = [each if changing.isdisjoint(each.tensors) else _without_values(each) for each in way]
+        found, folded = apply_folds(folds, bare, {**partition_of, **dims}) if folds else (bare, {})
+        if takes_phases:  # what has no folds then has several rows at once, too
+            found = widen_outputs(found, {**partition_of, **dims, **folded}, device)
+        return _Choice(way, dims, folds, *_times(found, device))
 
-    best = _Choice({}, *(_times(bare, device) if changing else (0, 0, 0)))
-    for size in _sizes(rows):
-        best = min(best, tried({tensor: fold for tensor, fold in rows.items() if fold.rows >= size}), key=_TIME)
-    for size in _sizes(squares):
-        of_size = {tensor: fold for tensor, fold in squares.items() if fold.rows == size}
-        best = min(best, tried(best.folds | of_size), key=_TIME)
-    return best
+    def search(way: list[Kernel], dims: dict[Tensor, int]) -> _Choice:
+        best = choice(way, dims, {}) if changing else _Choice(way, dims, {}, 0, 0, 0)
+        for size in _sizes(rows):
+            larger = {tensor: fold for tensor, fold in rows.items() if fold.rows >= size}
+            best = min(best, choice(way, dims, larger), key=_TIME)
+        for size in _sizes(squares):
+            of_size = {tensor: fold for tensor, fold in squares.items() if fold.rows == size}
+            best = min(best, choice(way, dims, best.folds | of_size), key=_TIME)
+        return best
+
+    usual = search(kernels, {})
+    phases, dims = by_phases(kernels, rows, partition_of)
+    has_phases = len(phases) > len(kernels)
+    if not has_phases or not takes_phases:
+        return usual, has_phases
+    phased = search(phases, dims)
+    return (phased, True) if phased.time_ps < _CLEARLY * usual.time_ps else (usual, False)
 
 
 def _without_values(kernel: Kernel) -> Kernel:

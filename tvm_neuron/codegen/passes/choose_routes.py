@@ -65,9 +65,13 @@ class _Routes:
         ways = kernels_of(block, self.rules, self.partition_of, self.context.device)
         if len(ways) == len(ways[0]) == 1 and all(self._goes_by_dma(last) for *_, last in routes):
             routes += self._placed(block, load)
-        *copying, last = min(routes, key=lambda route: sum(map(self.move_ps, route)))
+        *copying, last = min(routes, key=lambda route: sum(map(self.move_ps, route)) + self._waits_ps(route, load))
         self.made.update(move.output for move in copying)
         return [*copying, last]
+
+    def _waits_ps(self, route: list[Block], load: Load) -> int:
+        """An input that comes straight waits for nothing; engines that take it wait for the start of its transfer."""
+        return 1000 * self.context.device.dma_start_ns if load.tensor.kind == "input" and len(route) > 1 else 0
 
     def store(self, graph: Graph, output: Tensor) -> None:
         """Has the core compute a copy of an output, which then is stored with another dimension on the partitions.
