@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
-from tvm_neuron.codegen.kernels.in_rows import kernels_of
 from tvm_neuron.codegen.passes.by_array import ByArray
 from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.choose_dims import distinct_dims
@@ -62,8 +61,7 @@ class _Routes:
     def best(self, block: Block, load: Load) -> list[Block]:
         """The blocks that take the least time for what the block does."""
         routes = list(self._every(block, load))
-        ways = kernels_of(block, self.rules, self.partition_of, self.context.device)
-        if len(ways) == len(ways[0]) == 1 and all(self._goes_by_dma(last) for *_, last in routes):
+        if all(self._goes_by_dma(last) for *_, last in routes):
             routes += self._placed(block, load)
         *copying, last = min(routes, key=lambda route: sum(map(self.move_ps, route)) + self._waits_ps(route, load))
         self.made.update(move.output for move in copying)
@@ -125,8 +123,9 @@ class _Routes:
         return apply_rules(move, self.rules, self.context).by_dma
 
     def _placed(self, block: Block, load: Load) -> Iterator[list[Block]]:
-        """The move to where it is to lie, and into its places there by an engine, if that can: what all else leaves to
-        DMA. An engine or the array that does all of it works on parts of it as they come, DMA waits for the whole.
+        """The move to where it is to lie, and into its places there by an engine, if one can do that.
+
+        Of what all else leaves to DMA: an engine or the array that does all of it works on parts as they come.
         """
         placed = _placed_after(block, load, self.partition_of[block.output])
         if placed:
