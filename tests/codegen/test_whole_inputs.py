@@ -21,7 +21,7 @@ from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 
 NODE = helper.make_node
-KINDS = ("padded", "pooled", "scores", "channels last", "twice")
+KINDS = ("padded", "pooled", "scores", "channels last", "twice", "upsampled")
 
 
 def model_of(kind: str, channels: int, size: int, outputs: int = 20) -> onnx.ModelProto:
@@ -29,6 +29,7 @@ def model_of(kind: str, channels: int, size: int, outputs: int = 20) -> onnx.Mod
     rng = np.random.default_rng([channels, outputs])
     weights = {
         "w1": (rng.standard_normal((outputs, channels, 1, 1)) / channels**0.5).astype(np.float32),
+        "double": np.float32([1, 1, 2, 2]),
         "w3": (rng.standard_normal((outputs, channels, 3, 3)) / channels**0.5 / 3).astype(np.float32),
     }
     point = [NODE("Conv", ["x", "w1"], ["c"]), NODE("Transpose", ["c"], ["y"], perm=[0, 2, 3, 1])]
@@ -39,6 +40,7 @@ def model_of(kind: str, channels: int, size: int, outputs: int = 20) -> onnx.Mod
         "scores": ([point[0], NODE("Softmax", ["c"], ["y"], axis=1)], ["y"]),
         "channels last": (point, ["y"]),
         "twice": ([padded, *point], ["p", "y"]),
+        "upsampled": ([NODE("Resize", ["x", "", "double"], ["y"], mode="linear")], ["y"]),
     }[kind]
     return make_model(nodes, {"x": (1, channels, size, size)}, results, weights)
 
@@ -52,6 +54,7 @@ def model_of(kind: str, channels: int, size: int, outputs: int = 20) -> onnx.Mod
 @example(kind="channels last", channels=20, size=128, outputs=9, precision=("inf2", "none"))
 @example(kind="padded", channels=64, size=40, outputs=9, precision=("inf1", "all"))
 @example(kind="pooled", channels=64, size=40, outputs=9, precision=("inf2", "none"))
+@example(kind="upsampled", channels=32, size=128, outputs=1, precision=("inf2", "all"))
 @example(kind="twice", channels=20, size=128, outputs=9, precision=("inf2", "all"))
 def test_as_onnxruntime(kind: str, channels: int, size: int, outputs: int, precision: tuple[str, str]) -> None:
     model = model_of(kind, channels, size, outputs)
@@ -59,7 +62,9 @@ def test_as_onnxruntime(kind: str, channels: int, size: int, outputs: int, preci
 
 
 @pytest.mark.parametrize("chip", ["inf1", "inf2"])
-@pytest.mark.parametrize(("kind", "size"), [("padded", 56), ("pooled", 56), ("scores", 128), ("channels last", 128)])
+@pytest.mark.parametrize(
+    ("kind", "size"), [("padded", 56), ("pooled", 56), ("scores", 128), ("channels last", 128), ("upsampled", 128)]
+)
 def test_no_row_takes_a_descriptor(kind: str, size: int, chip: str) -> None:
     """They took 4 to 90 times as long as DRAM needs for what is read and written."""
     report = tvm_neuron.report(tvm_neuron.compile(model_of(kind, 64, size), target=f"neuron/{chip}"))
