@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tvm_neuron.allocation.memory_plan import strip_loads
-from tvm_neuron.codegen.kernels.operands import elementwise_copy, reading
+from tvm_neuron.codegen.kernels.operands import read_by_array, with_copies
 from tvm_neuron.codegen.overlap.work import work_of
 from tvm_neuron.codegen.stage import Stage
 from tvm_neuron.codegen.steps import Alternative
 from tvm_neuron.codegen.zones import divide
 from tvm_neuron.hw import Device
-from tvm_neuron.schedule.kernel import Contraction, Kernel, Operand, Product, Transposition
+from tvm_neuron.schedule.kernel import Kernel
 from tvm_neuron.schedule.tensor import Tensor
 from tvm_neuron.sim.clock import clock_hz, duration_ps
 
@@ -23,46 +23,17 @@ BRING_INPUTS = Alternative("bring_inputs", "kernels are final, so that what thei
 
 def bring_inputs(stage: Stage, device: Device) -> Stage:
     """The stage, with such inputs converted on their way to copies, which the array reads."""
-    readers = [kernel for kernel in stage.kernels if not stage.inputs.keys().isdisjoint(_read(kernel))]
+    readers = [kernel for kernel in stage.kernels if not stage.inputs.keys().isdisjoint(read_by_array(kernel))]
     if not readers:
         return stage
     capacity = divide(stage.kernels, stage.partition_of, device, 0, stage.tuning.weights_bytes(device)).tensors_bytes
     budget = capacity // stage.tuning.strip_share
-    dearer = {kernel: list(_dearer(kernel, stage, budget, device)) for kernel in readers}
-    partition_of, copies = dict(stage.partition_of), dict[tuple[Tensor, str], Tensor]()
-    kernels: list[Kernel] = []
-    for kernel in stage.kernels:
-        for tensor in dearer.get(kernel, ()):
-            dtype = stage.dtype(kernel.out) if isinstance(kernel.root, Transposition) else _operand_dtype(kernel)
-            if (tensor, dtype) not in copies:
-                copy = copies[tensor, dtype] = Tensor(f"{tensor.name}.{dtype}", tensor.shape, dtype)
-                partition_of[copy] = dim = partition_of[tensor]
-                kernels.append(replace(elementwise_copy(kernel, tensor, copy, dim), by_dma=True))
-            kernel = _reading(kernel, tensor, copies[tensor, dtype])
-        kernels.append(kernel)
-    dtypes = stage.dtypes | {copy: copy.dtype for copy in copies.values()}
-    return replace(stage, kernels=kernels, partition_of=partition_of, dtypes=dtypes)
-
-
-def _read(kernel: Kernel) -> tuple[Tensor, ...]:
-    """What the array reads."""
-    return (kernel.root.source.tensor,) if isinstance(kernel.root, Transposition) else kernel.multiplied()
-
-
-def _operand_dtype(kernel: Kernel) -> str:
-    assert isinstance(kernel.root, Contraction | Product)
-    return kernel.root.dtype
-
-
-def _reading(kernel: Kernel, tensor: Tensor, copy: Tensor) -> Kernel:
-    """The kernel with the array reading the copy."""
-    root = kernel.root
-    if isinstance(root, Product):
-        return replace(kernel, root=reading(root, tensor, copy))
-    if isinstance(root, Transposition):
-        return replace(kernel, root=replace(root, source=Operand(copy, root.source.maps)))
-    assert isinstance(root, Contraction)
-    return replace(kernel, root=replace(root, data=copy))
+    dearer = {(kernel, tensor) for kernel in readers for tensor in _dearer(kernel, stage, budget, device)}
+    partition_of = dict(stage.partition_of)
+    kernels = with_copies(stage.kernels, partition_of, lambda kernel, data: (kernel, data) in dearer, stage.dtype)
+    copies = {tensor: tensor.dtype for tensor in partition_of.keys() - stage.partition_of.keys()}
+    kernels = [replace(kernel, by_dma=True) if kernel.out in copies else kernel for kernel in kernels]
+    return replace(stage, kernels=kernels, partition_of=partition_of, dtypes=stage.dtypes | copies)
 
 
 def _dearer(kernel: Kernel, stage: Stage, budget: int, device: Device) -> Iterator[Tensor]:
@@ -71,5 +42,5 @@ def _dearer(kernel: Kernel, stage: Stage, budget: int, device: Device) -> Iterat
     work_ps, hz = max(work_of(kernel, device).values()), clock_hz(device, "dma")
     for tensor, cycles in loads.items():
         strips_ps, whole_ps = (duration_ps(each, hz) for each in cycles)
-        if tensor in stage.inputs and tensor in _read(kernel) and max(strips_ps, work_ps) > whole_ps + work_ps:
+        if tensor in stage.inputs and tensor in read_by_array(kernel) and max(strips_ps, work_ps) > whole_ps + work_ps:
             yield tensor

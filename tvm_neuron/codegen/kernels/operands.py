@@ -14,7 +14,7 @@ from tvm_neuron.errors import UnschedulableError
 from tvm_neuron.hw import Device
 from tvm_neuron.isa.dtypes import MATMUL_DTYPES, device_dtype
 from tvm_neuron.schedule.expr import Axis, Index, Load
-from tvm_neuron.schedule.kernel import Contraction, Kernel, Operand, Product
+from tvm_neuron.schedule.kernel import Contraction, Kernel, Operand, Product, Transposition
 from tvm_neuron.schedule.linear import Linear
 from tvm_neuron.schedule.tensor import Tensor
 
@@ -59,29 +59,47 @@ def separate_operands(
 
 
 def with_copies(
-    kernels: list[Kernel], partition_of: dict[Tensor, int], needs_copy: Callable[[Kernel, Tensor], bool]
-) -> list[Kernel]:
-    """The kernels; where one `needs_copy` of a tensor, the PE array reads a copy, made before the first that does."""
+    kernels: list[Kernel], partition_of: dict[Tensor, int], needs_copy: Callable[[Kernel, Tensor], bool],
+    dtype_of: Callable[[Tensor], str] = lambda tensor: tensor.dtype,
+) -> list[Kernel]:  # fmt: skip
+    """The kernels; where one `needs_copy` of a tensor, the PE array reads a copy, made before the first that does.
+
+    In the dtype of its operands; what it only transposes in `dtype_of` the result.
+    """
     copies: dict[tuple[Tensor, str], Tensor] = {}
     found: list[Kernel] = []
     for kernel in kernels:
-        root = kernel.root
-        for data in kernel.multiplied():
-            assert isinstance(root, Contraction | Product)
+        for data in read_by_array(kernel):
             if not needs_copy(kernel, data):
                 continue
-            copy = copies.get((data, root.dtype))
+            root = kernel.root
+            dtype = root.dtype if isinstance(root, Contraction | Product) else dtype_of(kernel.out)
+            copy = copies.get((data, dtype))
             if copy is None:
-                copy = Tensor(f"{data.name}.{root.dtype}", data.shape, root.dtype)
-                copies[data, root.dtype] = copy
+                copy = Tensor(f"{data.name}.{dtype}", data.shape, dtype)
+                copies[data, dtype] = copy
                 partition_of[copy] = partition_of[data]
                 found.append(elementwise_copy(kernel, data, copy, partition_of[copy]))
-            root = reading(root, data, copy) if isinstance(root, Product) else replace(root, data=copy)
-            kernel = replace(kernel, root=root)
+            kernel = _with_copy(kernel, data, copy)
         found.append(kernel)
         for stale in [key for key in copies if key[0] is kernel.out]:  # made before this part of it was written
             del copies[stale]
     return found
+
+
+def read_by_array(kernel: Kernel) -> tuple[Tensor, ...]:
+    """The run-time tensors that the PE array multiplies or transposes."""
+    return (kernel.root.source.tensor,) if isinstance(kernel.root, Transposition) else kernel.multiplied()
+
+
+def _with_copy(kernel: Kernel, data: Tensor, copy: Tensor) -> Kernel:
+    root = kernel.root
+    if isinstance(root, Product):
+        return replace(kernel, root=reading(root, data, copy))
+    if isinstance(root, Transposition):
+        return replace(kernel, root=replace(root, source=Operand(copy, root.source.maps)))
+    assert isinstance(root, Contraction)
+    return replace(kernel, root=replace(root, data=copy))
 
 
 _MOST_MOVED = 512  # channels: of more, weights are a model's own, and many to look at
@@ -127,6 +145,8 @@ def reading(root: Product, data: Tensor, copy: Tensor) -> Product:
 def _needs_copy(kernel: Kernel, data: Tensor, others: dict[Tensor, str]) -> bool:
     if data.kind in ("input", "output") and all(load.tensor is not data for load in kernel.operand_loads()):
         return False  # it is cast as it is loaded
+    if isinstance(kernel.root, Transposition):
+        return False  # it leaves the array in the dtype of its result
     assert isinstance(kernel.root, Contraction | Product)
     return others.get(data, kernel.root.dtype) != kernel.root.dtype
 
