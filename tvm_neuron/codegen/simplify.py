@@ -63,6 +63,7 @@ from tvm_neuron.codegen.passes.moves import (
 from tvm_neuron.codegen.passes.multiply_all import multiply_all
 from tvm_neuron.codegen.passes.padding import pad_in_order, sum_through_padding
 from tvm_neuron.codegen.passes.pieces import cut_pieces
+from tvm_neuron.codegen.passes.polyphase import polyphase
 from tvm_neuron.codegen.passes.recurrences import recurrences
 from tvm_neuron.codegen.passes.reduce_once import reduce_once
 from tvm_neuron.codegen.passes.reductions import split_reductions, stage_reductions
@@ -322,20 +323,32 @@ def _bands(w: _Work) -> None:
         w.without_bands, w.graph = w.graph, trial.graph
 
 
+def _polyphase(w: _Work) -> None:
+    """Phases where they take less time by themselves: they may have more weights, which come from DRAM."""
+    polyphase(w.graph, lambda blocks, others: w.is_quick or _alone_ps(w, others) < _alone_ps(w, blocks))
+
+
 def _sums_ps(w: _Work, block: Block) -> float:
     """Picoseconds of a block by itself, without what brings its data in."""
-    data = [tensor for tensor in block.sources() if tensor.value is None]
+    return _alone_ps(w, [block], Contraction)
+
+
+def _alone_ps(w: _Work, blocks: Sequence[Block], of: type = object) -> float:
+    """Picoseconds of the kernels with such a root that blocks become, by themselves and one after the other."""
+    made = dict.fromkeys(block.output for block in blocks)
+    read = dict.fromkeys(tensor for block in blocks for tensor in block.sources() if tensor.value is None)
+    data = [tensor for tensor in read if tensor not in made]
+    here = {tensor: replace(tensor, kind="temp") for tensor in [*data, *made] if tensor.kind != "input"}
     inputs = [tensor for tensor in data if tensor.kind == "input"]
-    here = {tensor: replace(tensor, kind="temp") for tensor in data if tensor.kind != "input"}
-    blocks = [replace(replace_tensors(block, here), output=replace(block.output, kind="temp"))]
-    for tensor in here.values():
+    alone = []
+    for tensor in filter(here.__contains__, data):
         axes = tuple(Axis(f"d{d}", extent) for d, extent in enumerate(tensor.shape))
         index = tuple(map(Index, axes))
         inputs.append(replace(tensor, kind="input"))
-        blocks.insert(0, Block(block.origin, axes, tensor, index, Load(inputs[-1], index)))
-    alone = _cut(replace(w, graph=Graph(inputs, [], blocks)))
+        alone.append(Block(blocks[0].origin, axes, here[tensor], index, Load(inputs[-1], index)))
+    alone += [replace(replace_tensors(block, here), output=here[block.output]) for block in blocks]
     try:
-        return _price(_with_kernels(alone), Contraction)
+        return _price(_with_kernels(_cut(replace(w, graph=Graph(inputs, [], alone)))), of)
     except UnschedulableError:  # the usual way tells it
         return inf
 
@@ -564,6 +577,7 @@ STEPS: tuple[Step[_Work], ...] = (
     Step("write_products_through", "before the moves are read through", _graph(write_products_through)),
     Step("read_through", "moves are plain now, and most need not be done", _graph(read_through), True),
     Step("separate_parts", "products read the parts where they were made", _graph(separate_parts)),
+    Step("polyphase", "of what moves are left, zeros and repeated rows", _polyphase),
     Step("compute_before_moves", "of what is left, arithmetic goes before", _graph(compute_before_moves)),
     Step("read_through_again", "which leaves moves that nothing follows", _graph(read_through)),
     Step("scale_after_products", "of what moves are left, products read through", _graph(scale_after_products)),
