@@ -87,12 +87,14 @@ from tvm_neuron.codegen.steps import Step
 from tvm_neuron.codegen.tuning import USUAL, Tuning
 from tvm_neuron.errors import UnschedulableError
 from tvm_neuron.hw import Device
+from tvm_neuron.isa.dtypes import size_bytes
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, rewrite
 from tvm_neuron.schedule.graph import Block, Graph
 from tvm_neuron.schedule.kernel import Contraction, Kernel
 from tvm_neuron.schedule.operations import PARTITION_START_STEP
 from tvm_neuron.schedule.rule import Context, Rule
 from tvm_neuron.schedule.tensor import Tensor
+from tvm_neuron.sim.clock import duration_ps
 
 
 @dataclass
@@ -324,17 +326,38 @@ def _bands(w: _Work) -> None:
 
 
 def _polyphase(w: _Work) -> None:
-    """Phases where they take less time by themselves: they may have more weights, which come from DRAM."""
-    polyphase(w.graph, lambda blocks, others: w.is_quick or _alone_ps(w, others) < _alone_ps(w, blocks))
+    """Phases where they take less time by themselves; with more weights only if DRAM does not take the longest."""
+    has_rest: bool | None = None  # told by the whole graph, once it is asked
+
+    def is_better(blocks: Sequence[Block], others: Sequence[Block]) -> bool:
+        nonlocal has_rest
+        before, after = (_alone(w, each) for each in (blocks, others))
+        if before is None or after is None or _price(after) >= _price(before):
+            return before is None and after is not None
+        if _loads_ps(after) <= _loads_ps(before):
+            return True
+        has_rest = _has_rest(w) if has_rest is None else has_rest
+        return has_rest
+
+    polyphase(w.graph, is_better if not w.is_quick else lambda *_: True)
+
+
+def _has_rest(w: _Work) -> bool:
+    """Whether engines take longer than DRAM does for the weights of all kernels, inputs and outputs."""
+    whole = _with_kernels(_cut(w))
+    border = sum(tensor.elems * size_bytes(tensor.dtype) for tensor in (*w.graph.inputs, *w.graph.outputs))
+    moved_ps = _loads_ps(whole) + duration_ps(border, w.device.dram_bytes_per_second)
+    return moved_ps < kernels_ps(whole.kernels, whole.partition_of, w.device)
 
 
 def _sums_ps(w: _Work, block: Block) -> float:
     """Picoseconds of a block by itself, without what brings its data in."""
-    return _alone_ps(w, [block], Contraction)
+    alone = _alone(w, [block])
+    return inf if alone is None else _price(alone, Contraction)
 
 
-def _alone_ps(w: _Work, blocks: Sequence[Block], of: type = object) -> float:
-    """Picoseconds of the kernels with such a root that blocks become, by themselves and one after the other."""
+def _alone(w: _Work, blocks: Sequence[Block]) -> _Work | None:
+    """The kernels that blocks become by themselves, one after the other; None where no rule takes them."""
     made = dict.fromkeys(block.output for block in blocks)
     read = dict.fromkeys(tensor for block in blocks for tensor in block.sources() if tensor.value is None)
     data = [tensor for tensor in read if tensor not in made]
@@ -348,9 +371,9 @@ def _alone_ps(w: _Work, blocks: Sequence[Block], of: type = object) -> float:
         alone.append(Block(blocks[0].origin, axes, here[tensor], index, Load(inputs[-1], index)))
     alone += [replace(replace_tensors(block, here), output=here[block.output]) for block in blocks]
     try:
-        return _price(_with_kernels(_cut(replace(w, graph=Graph(inputs, [], alone)))), of)
+        return _with_kernels(_cut(replace(w, graph=Graph(inputs, [], alone))))
     except UnschedulableError:  # the usual way tells it
-        return inf
+        return None
 
 
 def _best_ps(w: _Work) -> float:
@@ -428,7 +451,12 @@ def _with_kernels(w: _Work) -> _Work:
 def _price(w: _Work, of: type = object) -> int:
     """Picoseconds of all kernels with such a root, and of bringing in their weights."""
     kernels = [kernel for kernel in w.kernels if isinstance(kernel.root, of)]
-    return kernels_ps(kernels, w.partition_of, w.device) + sum(load_ps(kernel, w.device) for kernel in kernels)
+    return kernels_ps(kernels, w.partition_of, w.device) + _loads_ps(w, of)
+
+
+def _loads_ps(w: _Work, of: type = object) -> int:
+    """Picoseconds of bringing in the weights of those."""
+    return sum(load_ps(kernel, w.device) for kernel in w.kernels if isinstance(kernel.root, of))
 
 
 def _give_dimensions(graph: Graph) -> None:
