@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from tvm_neuron.isa import DramTile, Tile, affine
 from tvm_neuron.isa.dtypes import size_bytes
@@ -101,6 +102,10 @@ class InDram:
             terms += span.terms(step)
         dims = [(_step(maps, self.strides, axis), spans[axis].size) for axis in (channel, *free)]
         return DramTile(self.index, self.dtype, affine(offset, _sum_terms(terms, 1)), tuple(dims))
+
+    def by_rows(self, maps: Sequence[Linear], axes: Sequence[Axis]) -> list[Axis]:
+        """The axes as they follow each other in memory, those first that are repeated there."""
+        return sorted(axes, key=lambda axis: -(_step(maps, self.strides, axis) or inf))
 
 
 Storage = OnChip | InDram

@@ -87,7 +87,7 @@ from tvm_neuron.codegen.steps import Step
 from tvm_neuron.codegen.tuning import USUAL, Tuning
 from tvm_neuron.errors import UnschedulableError
 from tvm_neuron.hw import Device
-from tvm_neuron.isa.dtypes import size_bytes
+from tvm_neuron.isa.dtypes import device_dtype, size_bytes
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, rewrite
 from tvm_neuron.schedule.graph import Block, Graph
 from tvm_neuron.schedule.kernel import Contraction, Kernel
@@ -345,7 +345,9 @@ def _polyphase(w: _Work) -> None:
 def _has_rest(w: _Work) -> bool:
     """Whether engines take longer than DRAM does for the weights of all kernels, inputs and outputs."""
     whole = _with_kernels(_cut(w))
-    border = sum(tensor.elems * size_bytes(tensor.dtype) for tensor in (*w.graph.inputs, *w.graph.outputs))
+    border = sum(
+        tensor.elems * size_bytes(device_dtype(tensor.dtype)) for tensor in (*w.graph.inputs, *w.graph.outputs)
+    )
     moved_ps = _loads_ps(whole) + duration_ps(border, w.device.dram_bytes_per_second)
     return moved_ps < kernels_ps(whole.kernels, whole.partition_of, w.device)
 

@@ -218,11 +218,13 @@ class Emitter:
     ) -> None:  # fmt: skip
         """DMA of a run of channels over a region of the free axes; axes that no pattern has room for take one each.
 
-        Axes read backwards are loops, since a pattern only rises.
+        Axes read backwards are loops, since a pattern only rises. In device memory elements go in rows, if they may.
         """
         start, size, count = run
         falling = [axis for axis in free if any(part.terms.get(axis, 0) < 0 for part in source_maps)]
         rising = [axis for axis in free if axis not in falling]
+        for storage, maps in ((source, source_maps), (target, target_maps)):
+            rising = storage.by_rows(maps, rising) if isinstance(storage, InDram) else rising
         outer = rising[: max(0, len(rising) - MAX_COPY_FREE_AXES)]
         inner = rising[len(outer) :]
         for values in product(*(range(*free[axis]) for axis in outer)):

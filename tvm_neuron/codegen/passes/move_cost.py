@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from tvm_neuron.allocation.layouts import dram_strides
 from tvm_neuron.codegen.kernels.bounce import permutes_partitions
@@ -94,7 +95,9 @@ class _Moves:
     def between_ps(
         self, source: _Side, is_from_dram: bool, target: _Side, is_to_dram: bool, axes: Sequence[Axis]
     ) -> int:
-        """A transfer along the axes."""
+        """A transfer along the axes, the first of which is that of the partitions."""
+        for side, in_dram in ((source, is_from_dram), (target, is_to_dram)):
+            axes = self._by_rows(side, axes) if in_dram else axes
         copy = DmaCopy(
             target=self._tile(target, axes, is_to_dram), source=self._tile(source, axes, is_from_dram), ring=0
         )
@@ -102,8 +105,21 @@ class _Moves:
         return duration_ps(cost.busy_cycles + cost.latency_cycles, clock_hz(self.device, "dma"))
 
     def _tile(self, side: _Side, axes: Sequence[Axis], in_dram: bool) -> Tile | DramTile:
-        """The pattern along the axes: what crosses the border lies in DRAM in order, all else as in SBUF, by rows."""
-        tensor, dtype = side.tensor, device_dtype(side.tensor.dtype)
+        """The pattern along the axes."""
+        dtype, steps = device_dtype(side.tensor.dtype), self._steps(side, axes, in_dram)
+        dims = tuple((step, axis.extent) for step, axis in zip(steps, axes, strict=True))
+        if in_dram:
+            return DramTile(0, dtype, Affine(), dims)
+        return Tile("sbuf", dtype, Affine(), axes[0].extent, Affine(), dims[1:])
+
+    def _by_rows(self, side: _Side, axes: Sequence[Axis]) -> Sequence[Axis]:
+        """The axes as they follow each other in DRAM behind that of the partitions: see `InDram.by_rows`."""
+        steps = dict(zip(axes, self._steps(side, axes, True), strict=True))
+        return (axes[0], *sorted(axes[1:], key=lambda axis: -(steps[axis] or inf)))
+
+    def _steps(self, side: _Side, axes: Sequence[Axis], in_dram: bool) -> list[int]:
+        """How far each axis steps: what crosses the border lies in DRAM in order, all else as in SBUF, by rows."""
+        tensor = side.tensor
         order = list(range(len(tensor.shape)))
         if tensor.value is None and (not in_dram or tensor.kind in ("temp", "scratch")):
             order.sort(key=lambda d: (d != self.partition_of[tensor], d))
@@ -113,8 +129,4 @@ class _Moves:
             dim = self.partition_of[tensor]
             terms = maps[dim].terms.items()
             maps[dim] = Linear(0, {axis: step if step % PARTITIONS else step // PARTITIONS for axis, step in terms})
-        steps = [sum(m.terms.get(a, 0) * s for m, s in zip(maps, strides, strict=True)) for a in axes]
-        dims = tuple((step, axis.extent) for step, axis in zip(steps, axes, strict=True))
-        if in_dram:
-            return DramTile(0, dtype, Affine(), dims)
-        return Tile("sbuf", dtype, Affine(), axes[0].extent, Affine(), dims[1:])
+        return [sum(m.terms.get(a, 0) * s for m, s in zip(maps, strides, strict=True)) for a in axes]
