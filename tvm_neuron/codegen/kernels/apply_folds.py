@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Mapping, Sequence
 
-from tvm_neuron.allocation.regions import box, overlaps, whole
+from tvm_neuron.allocation.regions import Box, box, joined, overlaps, whole
 from tvm_neuron.codegen.kernels.bring_in import border, fill
 from tvm_neuron.codegen.kernels.channel_values import (
     Order,
@@ -54,7 +54,7 @@ def _with_folds(
     filled: set[Tensor] = set()
     for kernel in kernels:
         if kernel.out in folds and is_fill(kernel):
-            if _is_inside(kernel, _interior(kernel.out, kernels)):
+            if overlaps(box(kernel.out_maps, whole(kernel)), _interior(kernel.out, kernels)):
                 found += fills_of_folded(kernel, folds[kernel.out], folded[kernel.out])
             elif kernel.out not in filled:
                 filled.add(kernel.out)
@@ -94,20 +94,15 @@ def _folded(tensor: Tensor, fold: Fold) -> Tensor:
     return Tensor(f"{tensor.name}.folded", tuple(shape), tensor.dtype)
 
 
-def _interior(tensor: Tensor, kernels: Sequence[Kernel]) -> Kernel:
-    """A kernel that writes what is not padding."""
-    return next(kernel for kernel in kernels if kernel.out is tensor and not is_fill(kernel))
+def _interior(tensor: Tensor, kernels: Sequence[Kernel]) -> Box:
+    """What is written that is not padding."""
+    writers = [kernel for kernel in kernels if kernel.out is tensor and not is_fill(kernel)]
+    return joined([box(kernel.out_maps, whole(kernel)) for kernel in writers])
 
 
-def _is_inside(kernel: Kernel, interior: Kernel) -> bool:
-    """Whether it fills what the other has written."""
-    return overlaps(*(box(k.out_maps, whole(k)) for k in (kernel, interior)))
-
-
-def _fills(kernel: Kernel, fold: Fold, folded: Tensor, interior: Kernel) -> list[Kernel]:
+def _fills(kernel: Kernel, fold: Fold, folded: Tensor, interior: Box) -> list[Kernel]:
     """The padding around the rows and columns that others write."""
-    spans = [part.span for part in interior.out_maps]
     top = fold.top
-    inside = [(low, high + 1) for low, high in spans]
+    inside = [(low, low + extent) for low, extent in zip(*interior, strict=True)]
     inside[1], inside[fold.along] = (0, folded.shape[1]), (top, top + fold.rows // fold.by)
     return [fill(folded, kernel, 1, outside, kernel.expr) for outside in border(folded.shape, 1, inside)]

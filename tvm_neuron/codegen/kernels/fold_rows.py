@@ -8,8 +8,9 @@ import numpy as np
 
 from tvm_neuron.codegen.kernels.apply_folds import apply_folds
 from tvm_neuron.codegen.kernels.folds import Fold, Room
+from tvm_neuron.codegen.kernels.interlaced import apart, interlaced
 from tvm_neuron.codegen.kernels.pack import packed_steps
-from tvm_neuron.codegen.kernels.row_axes import COLUMNS, ROWS
+from tvm_neuron.codegen.kernels.row_axes import COLUMNS, ROWS, Interlaced
 from tvm_neuron.codegen.kernels.row_folds import possible_folds
 from tvm_neuron.codegen.kernels.row_phases import by_phases
 from tvm_neuron.codegen.kernels.widen_outputs import widen_outputs
@@ -62,7 +63,7 @@ def fold_rows(
     see `by_phases`, and the second result tells whether some do; else whether there are any that may.
     """
     writers = writers_of(kernels)
-    by_weights = {kernel: _by_weights(kernel, writers) for kernel in kernels}
+    by_weights = {kernel: _by_weights(kernel, writers) for kernel in interlaced(kernels)}
     best, has_phases = _best([*by_weights.values()], partition_of, device, takes_phases)
     if not best.folds:
         return kernels, has_phases and not takes_phases
@@ -70,7 +71,7 @@ def fold_rows(
     found, dims = apply_folds(best.folds, best.kernels, partition_of)
     partition_of |= dims
     as_before = {changed: kernel for kernel, changed in by_weights.items()}
-    found = [as_before.get(kernel, kernel) for kernel in found]
+    found = apart(as_before.get(kernel, kernel) for kernel in found)
     read = {tensor for kernel in found for tensor in kernel.sources()}
     return [kernel for kernel in found if kernel.out.kind != "temp" or kernel.out in read], has_phases
 
@@ -107,6 +108,7 @@ def _best(
     def choice(way: list[Kernel], dims: dict[Tensor, int], folds: dict[Tensor, Fold]) -> _Choice:
         bare = [each if changing.isdisjoint(each.tensors) else _without_values(each) for each in way]
         found, folded = apply_folds(folds, bare, {**partition_of, **dims}) if folds else (bare, {})
+        found = apart(found)
         if takes_phases:  # what has no folds then has several rows at once, too
             found = widen_outputs(found, {**partition_of, **dims, **folded}, device)
         return _Choice(way, dims, folds, *_times(found, device))
@@ -139,6 +141,8 @@ def _without_values(kernel: Kernel) -> Kernel:
     if not isinstance(root, Contraction):
         return kernel
     there = where_filled(root.weights) if root.has_zeros else np.broadcast_to(np.True_, root.weights.shape)
+    if isinstance(root, Interlaced):
+        root = replace(root, phases=tuple(map(_without_values, root.phases)))
     return replace(kernel, root=replace(root, weights=there))
 
 

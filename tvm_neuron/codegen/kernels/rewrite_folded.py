@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tvm_neuron.codegen.kernels.bring_in import fill
 from tvm_neuron.codegen.kernels.channel_values import sums_of_folded
 from tvm_neuron.codegen.kernels.folds import Fold
-from tvm_neuron.codegen.kernels.row_axes import ROWS, row_of, window_of
+from tvm_neuron.codegen.kernels.row_axes import ROWS, Interlaced, Window, row_of, window_of
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, rewrite
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Contraction, Kernel, Reduction
@@ -111,38 +113,58 @@ class _Rewrite:
         fold, window = self.folds.get(root.data, _NONE), window_of(root, self.along)
         if window is None:
             return root
-        extent = window.step.extent if window.step else 1
-        first = window.const - fold.first
+        phases = [_steps_first(each, self.along) for each in _each(root)]
         reads = {
-            (q, k): divmod(first + window.stride * q + window.dilation * k, fold.by)
+            (q, k): divmod(own.const - fold.first + own.stride * (q // window.per) + own.dilation * k, fold.by)
             for q in range(self.by)
-            for k in range(extent)
+            for own, pairs in [phases[q % window.per]]
+            for k in range(len(pairs))
         }
         low, high = min(d for d, _ in reads.values()), max(d for d, _ in reads.values())
-        at = 1 + root.steps.index(window.step) if window.step else 1  # of the step along rows in the weights
-        old = root.weights if window.step else np.expand_dims(root.weights, at)
-        pairs = np.moveaxis(old, at, 0)  # by step: [K, *others, M]
-        depth, columns = old.shape[0], old.shape[-1]
-        weights = np.zeros((high - low + 1, depth * fold.by, *pairs.shape[2:-1], columns * self.by), old.dtype)
+        _, depth, *others, columns = phases[0][1].shape
+        weights = np.zeros((high - low + 1, depth * fold.by, *others, columns * self.by), root.weights.dtype)
         for (q, k), (d, r) in reads.items():
             for start, end in fold.pieces or ((0, depth),):
                 at_row = start * fold.by + r * (end - start)
                 into = weights[d - low, at_row : at_row + end - start]
                 for left, right in self.pieces:
                     at_column = left * self.by + q * (right - left)
-                    into[..., at_column : at_column + right - left] = pairs[k, start:end, ..., left:right]
+                    part = phases[q % window.per][1][k, start:end, ..., left:right]
+                    into[..., at_column : at_column + right - left] = part
         step = Axis(window.step.name if window.step else "row", high - low + 1, True)
         row = self.new_row if self.new_row is not None else window.row
-        terms = {row: window.stride * self.by // fold.by}
+        terms = {row: window.stride * self.by // (fold.by * window.per)}
         terms |= {step: 1} if step.extent > 1 else {}
-        top = fold.top
         maps = [root.maps[0], Linear(0), *root.maps[2:]]
-        maps[self.along] = Linear(top + low, terms)
+        maps[self.along] = Linear(fold.top + low, terms)
         steps = [axis for axis in root.steps if axis is not window.step]
+        at = root.steps.index(window.step) if window.step else 0  # of the step along rows among all
         if step.extent > 1:
-            steps.insert(at - 1, step)
-        weights = np.moveaxis(weights, 0, at) if step.extent > 1 else weights[0]
+            steps.insert(at, step)
+        weights = np.moveaxis(weights, 0, 1 + at) if step.extent > 1 else weights[0]
         return replace(
-            root, data=self.folded.get(root.data, root.data), maps=tuple(maps), steps=tuple(steps), weights=weights,
-            has_zeros=True, repeats=root.repeats * self.by,
+            root if not isinstance(root, Interlaced) else _plain(root), data=self.folded.get(root.data, root.data),
+            maps=tuple(maps), steps=tuple(steps), weights=weights, has_zeros=True,
+            repeats=root.repeats * self.by // window.per,
         )  # fmt: skip
+
+
+def _each(root: Contraction) -> list[Contraction]:
+    """It, or those of which each computes its own rows."""
+    if not isinstance(root, Interlaced):
+        return [root]
+    return [kernel.root for kernel in root.phases if isinstance(kernel.root, Contraction)]
+
+
+def _steps_first(root: Contraction, along: int) -> tuple[Window, NDArray[Any]]:
+    """How it reads rows, and its weights as [steps along rows, K, other steps, M]."""
+    window = window_of(root, along)
+    assert window is not None
+    at = 1 + root.steps.index(window.step) if window.step else 0
+    return window, np.moveaxis(root.weights, at, 0) if window.step else root.weights[None]
+
+
+def _plain(root: Interlaced) -> Contraction:
+    """Its first phase."""
+    (first, *_) = _each(root)
+    return first

@@ -10,15 +10,29 @@ ROWS, COLUMNS = 2, 3  # dimensions of an image
 _DIMS = 4  # images, channels, rows, columns
 
 
+@dataclass(frozen=True, eq=False)
+class Interlaced(Contraction):
+    """What kernels multiply that write the rows of an image in turn; apart from them, all is that of the first one.
+
+    Only for the choice of folds: a folded kernel is a plain contraction, and others are as they were.
+    """
+
+    phases: tuple[Kernel, ...] = ()  # in the order of the rows
+
+
 @dataclass(frozen=True)
 class Window:
-    """Along the rows of the data, a contraction reads `const + stride * row + dilation * step`."""
+    """Along the rows of the data, a contraction reads `const + stride * row + dilation * step`.
+
+    Of `per` phases each, those of the first one; from one row to the next of the same phase it is `stride`.
+    """
 
     row: Axis
     stride: int
     const: int
     step: Axis | None
     dilation: int
+    per: int = 1
 
 
 def is_fill(kernel: Kernel) -> bool:
@@ -51,7 +65,8 @@ def window_of(root: Contraction, along: int = ROWS) -> Window | None:
     if any(axis in root.maps[d].terms for d in (0, _across(along)) for axis in part.terms):
         return None
     step = steps[0] if steps else None
-    return Window(others[0], part.terms[others[0]], part.const, step, part.terms[step] if step else 0)
+    per = len(root.phases) if isinstance(root, Interlaced) and along == ROWS else 1
+    return Window(others[0], part.terms[others[0]], part.const, step, part.terms[step] if step else 0, per)
 
 
 def _across(along: int) -> int:

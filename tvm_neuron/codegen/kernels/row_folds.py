@@ -64,8 +64,8 @@ def _largest(
     if not writers or len({kernel.expr for kernel in users if is_fill(kernel)}) > 1:
         return None
     rows = [row.extent for kernel in writers if (row := row_of(kernel, room.along)) is not None]
-    places = {tuple(part.span for part in kernel.out_maps[ROWS:]) for kernel in writers}
-    pieces = sorted((k.out_maps[1].const, k.out_maps[1].const + k.channel.extent) for k in writers)
+    places = {kernel.out_maps[room.along].span for kernel in writers}
+    pieces = sorted({(k.out_maps[1].const, k.out_maps[1].const + k.channel.extent) for k in writers})
     cuts = [0, *(end for _, end in pieces)]
     if len(rows) != len(writers) or len({*rows}) > 1 or len(places) > 1:
         return None
@@ -146,10 +146,13 @@ def _lower(kernel: Kernel, by: dict[Tensor, int], values: Container[Tensor], alo
     row = row_of(kernel, along)
     if not has_plain_constants(kernel, row) or (window is not None and window.row is not row):
         least = 1
+    if window is not None and least % window.per:
+        least = 1  # phase by phase
     by.update((tensor, least) for tensor in operands & by.keys())
     if window is not None and isinstance(kernel.root, Contraction):
-        while window.stride * least % by.get(kernel.root.data, 1):
-            by[kernel.root.data] //= 2
+        data = kernel.root.data
+        while by.get(data, 1) > 1 and window.stride * least % (window.per * by[data]):
+            by[data] //= 2  # at most one folded row is read after the other
     elif kernel.root is not None:
         by.update((tensor, 1) for tensor in operands & by.keys())
     return before != [by.get(tensor, 1) for tensor in kernel.tensors]

@@ -65,7 +65,7 @@ def _step(kernel: Kernel, folds: Mapping[Tensor, Fold]) -> int:
     window = window_of(root) if isinstance(root, Contraction) else None
     if fold is None or row is None or window is None or window.row is not row or kernel.out in folds:
         return 1
-    return 1 if window.stride % fold.by == 0 or row.extent % fold.by else fold.by
+    return 1 if window.per > 1 or window.stride % fold.by == 0 or row.extent % fold.by else fold.by
 
 
 def _phase(kernel: Kernel, row: Axis, phase: int, step: int) -> Kernel:
