@@ -5,7 +5,7 @@ was doubled sees 2 x 2 of its pixels. Every second row of the results meets the 
 convolution with that part of the weights, or with sums of weights, is all that there is to compute.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -15,15 +15,19 @@ from numpy.typing import NDArray
 
 from tvm_neuron.codegen.passes.canonical import canonical
 from tvm_neuron.codegen.passes.moves import moved_load, plain_axes
+from tvm_neuron.codegen.passes.phase_weights import Small, weights_of
+from tvm_neuron.codegen.passes.phases_as_channels import may_be_channels, phases_as_channels
 from tvm_neuron.codegen.passes.positions_of import Origins, positions_of
-from tvm_neuron.codegen.passes.window_phases import MOST, Phases, phases_of
+from tvm_neuron.codegen.passes.window_phases import Phases, phases_of
 from tvm_neuron.program import Origin
-from tvm_neuron.schedule.evaluate import evaluate
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, axes_of, replace_axes, rewrite
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear
-from tvm_neuron.schedule.roles import data_factor, factors, gathered, is_constant_contraction, table_load
+from tvm_neuron.schedule.roles import data_factor, factors, gathered, is_constant_contraction
 from tvm_neuron.schedule.tensor import Tensor
+
+MOST = 64
+"""Phases of one convolution by themselves: each is a kernel, with weights of its own and every so manieth result."""
 
 Phase = tuple[int, ...]
 """Along each dimension that was enlarged, which one."""
@@ -32,7 +36,8 @@ Phase = tuple[int, ...]
 def polyphase(graph: Graph, is_better: Callable[[Sequence[Block], Sequence[Block]], bool]) -> None:
     """Replaces contractions of enlarged maps, and the arithmetic on what they compute, by one for each phase.
 
-    Where `is_better` says of the blocks that there are, and of those that would be, that it is.
+    Or by one that has all phases as output channels. Where `is_better` says of the blocks that there are, and of those
+    that would be, that it is.
     """
     for tensor in list(graph.tensors()):
         origins = positions_of(graph, tensor)
@@ -40,16 +45,42 @@ def polyphase(graph: Graph, is_better: Callable[[Sequence[Block], Sequence[Block
         cut = {block: phases for block, phases in found.items() if phases}
         if origins is None or not cut:
             continue
-        room = _room(origins.source, [along for phases in cut.values() for along in phases])
-        small, made = _padded(origins.source, room, next(iter(cut)).origin)
-        by: dict[Block, list[Block]] = {}
-        for block, phases in cut.items():
-            by |= _in_phases(graph, block, phases, _Small(small, tuple(before for before, _ in room)))
-        by[next(iter(cut))][:0] = made
+        best: dict[Block, list[Block]] = {}
         moves = _moves(graph, tensor, origins.source) if len(cut) == len(found) else []
-        if is_better([*moves, *by], [piece for pieces in by.values() for piece in pieces]):
-            for block, pieces in by.items():
-                graph.replace(block, *pieces)
+        for make in (_together, _one_by_one):
+            by = make(graph, origins.source, cut)
+            there = [piece for block in by for piece in best.get(block, [block])]
+            if by and is_better([*moves, *there], [piece for pieces in by.values() for piece in pieces]):
+                best = by
+        for block, pieces in best.items():
+            graph.replace(block, *pieces)
+
+
+def _together(graph: Graph, source: Tensor, cut: Mapping[Block, Sequence[Phases]]) -> dict[Block, list[Block]]:
+    """Each as one contraction with the results of all phases, and the arithmetic that follows it as it is."""
+    if not all(may_be_channels(block) for block in cut):
+        return {}
+    origin = next(iter(cut)).origin
+    small, made = _padded(source, [(along, along.whole_span) for phases in cut.values() for along in phases], origin)
+    by: dict[Block, list[Block]] = {}
+    for block, phases in cut.items():
+        links = _links(graph, block, phases)
+        by |= {block: phases_as_channels(block, phases, small)} | {link.block: [link.block] for link in links[1:]}
+    by[next(iter(cut))][:0] = made
+    return by
+
+
+def _one_by_one(graph: Graph, source: Tensor, cut: Mapping[Block, Sequence[Phases]]) -> dict[Block, list[Block]]:
+    """Each as one contraction for every phase, and so the arithmetic that follows it."""
+    if any(prod(along.count for along in phases) > MOST for phases in cut.values()):
+        return {}
+    origin = next(iter(cut)).origin
+    small, made = _padded(source, [(along, along.span) for phases in cut.values() for along in phases], origin)
+    by: dict[Block, list[Block]] = {}
+    for block, phases in cut.items():
+        by |= _in_phases(graph, block, phases, small)
+    by[next(iter(cut))][:0] = made
+    return by
 
 
 def _moves(graph: Graph, tensor: Tensor, source: Tensor) -> list[Block]:
@@ -60,14 +91,6 @@ def _moves(graph: Graph, tensor: Tensor, source: Tensor) -> list[Block]:
         found[:0] = writers
         tensor = next(load.tensor for load in map(moved_load, writers) if load)
     return found
-
-
-@dataclass(frozen=True)
-class _Small:
-    """What is read in the place of the enlarged map, and how much padding comes before it along each dimension."""
-
-    tensor: Tensor
-    before: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -102,32 +125,30 @@ def _along(block: Block, origins: Origins) -> list[Phases]:
             return []
         found.append(along)
     is_less = prod(along.kept for along in found) < prod(along.asked for along in found)
-    return found if is_less and prod(along.count for along in found) in range(2, MOST + 1) else []
+    return found if is_less and prod(along.count for along in found) > 1 else []
 
 
-def _room(source: Tensor, every: Sequence[Phases]) -> list[tuple[int, int]]:
-    """How much padding the windows ask for before and after each dimension."""
-    found = []
+def _padded(
+    source: Tensor, spans: Sequence[tuple[Phases, tuple[int, int]]], origin: Origin
+) -> tuple[Small, list[Block]]:
+    """The source with as many zeros around it as are read, and what makes it; itself where it asks for none."""
+    room = []
     for d, extent in enumerate(source.shape):
-        spans = [along.span for along in every if along.dim == d]
-        low, high = min((low for low, _ in spans), default=0), max((high for _, high in spans), default=0)
-        found.append((max(0, -low), max(0, high + 1 - extent)))
-    return found
-
-
-def _padded(source: Tensor, room: Sequence[tuple[int, int]], origin: Origin) -> tuple[Tensor, list[Block]]:
-    """The source with zeros around it, and what makes it; itself where it asks for none."""
+        found = [span for along, span in spans if along.dim == d]
+        low, high = min((low for low, _ in found), default=0), max((high for _, high in found), default=0)
+        room.append((max(0, -low), max(0, high + 1 - extent)))
+    before = tuple(low for low, _ in room)
     if not any(map(any, room)):
-        return source, []
-    inside = [(before, extent) for (before, _), extent in zip(room, source.shape, strict=True)]
-    shape = tuple(before + extent + after for extent, (before, after) in zip(source.shape, room, strict=True))
+        return Small(source, before), []
+    inside = list(zip(before, source.shape, strict=True))
+    shape = tuple(low + extent + high for extent, (low, high) in zip(source.shape, room, strict=True))
     padded = Tensor(f"{source.name}.padded", shape, source.dtype)
     blocks = []
-    for d, (before, after) in enumerate(room):
+    for d, (low, high) in enumerate(room):
         whole = [(0, extent) for extent in shape[d + 1 :]]
-        for at, size in ((0, before), (before + source.shape[d], after)):
+        for at, size in ((0, low), (low + source.shape[d], high)):
             blocks += [_written(padded, [*inside[:d], (at, size), *whole], origin, None)] if size else []
-    return padded, [*blocks, _written(padded, inside, origin, source)]
+    return Small(padded, before), [*blocks, _written(padded, inside, origin, source)]
 
 
 def _written(into: Tensor, box: Sequence[tuple[int, int]], origin: Origin, source: Tensor | None) -> Block:
@@ -137,7 +158,7 @@ def _written(into: Tensor, box: Sequence[tuple[int, int]], origin: Origin, sourc
     return canonical(Block(origin, axes, into, index, Load(source, tuple(map(Index, axes))) if source else Num(0.0)))
 
 
-def _in_phases(graph: Graph, block: Block, phases: Sequence[Phases], small: _Small) -> dict[Block, list[Block]]:
+def _in_phases(graph: Graph, block: Block, phases: Sequence[Phases], small: Small) -> dict[Block, list[Block]]:
     """The block, and each one that follows it, as a block for each phase."""
     links = _links(graph, block, phases)
     found: list[list[Block]] = [[] for _ in links]
@@ -219,44 +240,22 @@ def _piece(link: _Link, phases: Sequence[Phases], phase: Phase, counts: Sequence
 
 
 def _contraction(
-    piece: Block, block: Block, phases: Sequence[Phases], phase: Phase, counts: Sequence[Axis], small: _Small
+    piece: Block, block: Block, phases: Sequence[Phases], phase: Phase, counts: Sequence[Axis], small: Small
 ) -> Block:
     """That of the small map, with the weights of the phase."""
     data = data_factor(block)
     assert data is not None
     taps = [Axis(f"t{along.dim}", len(along.places(which)), True) for along, which in zip(phases, phase, strict=True)]
-    indices: list[Expr] = [
-        Apply("add", (index, Num(before))) if before else index
-        for index, before in zip(data.indices, small.before, strict=True)
-    ]
+    indices = small.indices(data)
     for along, which, count, tap in zip(phases, phase, counts, taps, strict=True):
         places = along.places(which)
         at = Linear(small.before[along.dim] + places[0], {count: along.step, tap: places.step})
         indices[along.dim] = at.expr()
-    weights = _weights(block, phases, phase, taps)
+    meets = [_meets(along, which) for along, which in zip(phases, phase, strict=True)]
+    weights = weights_of(block, [along.tap for along in phases], meets, taps)
     gone = {along.tap for along in phases}
     axes = (*(axis for axis in piece.axes if axis not in gone), *taps)
     return replace(piece, axes=axes, expr=Apply("multiply", (Load(small.tensor, tuple(indices)), weights)))
-
-
-def _weights(block: Block, phases: Sequence[Phases], phase: Phase, taps: Sequence[Axis]) -> Load:
-    """The product of the constants, those that meet the same element added up."""
-    data = data_factor(block)
-    constants = [part for part in factors(block.expr) if part is not data]
-    used = {axis for part in constants for axis in axes_of(part)} | {along.tap for along in phases if along.tap}
-    axes = [axis for axis in block.axes if axis in used]
-    values = np.ones([axis.extent for axis in axes], np.float32)
-    for part in constants:
-        values = values * evaluate(part, axes)
-    for along, which, tap in zip(phases, phase, taps, strict=True):
-        if along.tap is None:
-            values, axes = values[..., None], [*axes, tap]
-            continue
-        at = axes.index(along.tap)
-        values = np.moveaxis(np.tensordot(values, _meets(along, which), (at, 0)), -1, at)
-        axes[at] = tap
-    dtype = next(part.tensor.dtype for part in constants if isinstance(part, Load))
-    return table_load(f"{block.output.name}.phase", values.astype(dtype), axes, dtype)
 
 
 def _meets(along: Phases, which: int) -> NDArray[np.float32]:

@@ -1,6 +1,5 @@
 """phases_of: which elements of a small map a window meets that steps over the map after it was enlarged."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
@@ -10,9 +9,6 @@ import numpy as np
 from tvm_neuron.codegen.passes.positions_of import NOTHING, Positions
 from tvm_neuron.schedule.expr import Axis
 from tvm_neuron.schedule.linear import Linear
-
-MOST = 64
-"""Phases of one convolution: each is a kernel, with weights of its own and every so manieth of the results."""
 
 NOWHERE = -(1 << 30)  # of a tap that meets nothing but zeros
 
@@ -47,6 +43,20 @@ class Phases:
         return range(found[0], found[-1] + 1, each)
 
     @property
+    def all_places(self) -> range:
+        """What the first results of all phases meet."""
+        found = [self.places(phase) for phase in range(self.count)]
+        low, high = min(places[0] for places in found), max(places[-1] for places in found)
+        each = gcd(*(places.step for places in found if len(places) > 1), *(places[0] - low for places in found)) or 1
+        return range(low, high + 1, each)
+
+    @property
+    def whole_span(self) -> tuple[int, int]:
+        """The least and the greatest place that is read if all phases have as many results as the first one."""
+        places = self.all_places
+        return places[0], places[-1] + self.step * (self.results(0) - 1)
+
+    @property
     def asked(self) -> int:
         """How many elements the results of a phase each meet of the enlarged map, in all phases."""
         return sum(map(len, self.taps))
@@ -70,24 +80,29 @@ def phases_of(dim: int, part: Linear, positions: Positions, extent: int) -> Phas
     """
     results = [axis for axis in part.terms if not axis.is_reduction]
     summed = [axis for axis in part.terms if axis.is_reduction]
-    if len(results) != 1 or len(summed) > 1:
+    apart = _apart(positions)
+    if len(results) != 1 or len(summed) > 1 or not apart:
         return None
     (at,), tap = results, next(iter(summed), None)
+    count, step = (whole // gcd(apart, part.terms[at]) for whole in (apart, part.terms[at]))
     steps = part.terms[tap] * np.arange(tap.extent) if tap else np.zeros(1, np.int64)
-    read = positions[part.const + part.terms[at] * np.arange(at.extent)[:, None] + steps]
-    for count in range(1, min(MOST, at.extent - 1) + 1):
-        step = _step(read, count)
-        taps = [_first(read[phase::count], step) for phase in range(count)] if step else []
-        if taps and all(_is_told(read[phase::count], taps[phase], step, extent) for phase in range(count)):
-            return Phases(dim, at, tap, step, tuple(taps)) if _meet(taps) else None
-    return None
+    taps = []
+    for phase in range(min(count, at.extent)):
+        firsts = part.const + part.terms[at] * np.arange(phase, at.extent, count)
+        read = positions[firsts[:, None] + steps]
+        taps.append(_first(read, step))
+        if not _is_told(read, taps[-1], step, extent) or (taps[-1] == NOWHERE).all():
+            return None
+    return Phases(dim, at, tap, step, tuple(taps))
 
 
-def _step(read: Positions, count: int) -> int:
-    """How far taps move on from one result of a phase to the next; 0 if that differs, or nothing tells it."""
-    before, after = read[:-count], read[count:]
-    moves = np.unique((after - before)[(before != NOTHING) & (after != NOTHING)])
-    return int(moves[0]) if len(moves) == 1 and moves[0] > 0 else 0
+def _apart(positions: Positions) -> int:
+    """How far apart elements lie that follow each other in the source; 0 if that differs, or nothing tells it."""
+    places = np.flatnonzero(positions != NOTHING)
+    found = positions[places]
+    begins = places[np.flatnonzero(np.diff(found, prepend=NOTHING))]
+    gaps = np.unique(np.diff(begins[1:] if len(begins) > 2 else begins))  # the first may begin before
+    return int(gaps[0]) if len(gaps) == 1 and (np.diff(positions[begins]) == 1).all() else 0
 
 
 def _first(read: Positions, step: int) -> Positions:
@@ -101,8 +116,3 @@ def _is_told(read: Positions, first: Positions, step: int, extent: int) -> bool:
     """Whether all that is read lies where the taps say, and all that is not lies outside of the source."""
     places = first + step * np.arange(len(read))[:, None]
     return np.array_equal(np.where((places >= 0) & (places < extent), places, NOTHING), read)
-
-
-def _meet(taps: Sequence[Positions]) -> bool:
-    """Whether each phase meets anything at all."""
-    return all((first != NOWHERE).any() for first in taps)
