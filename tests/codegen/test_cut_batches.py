@@ -89,6 +89,24 @@ def test_groups_of_what_is_no_image(chosen: tuple[str, str]) -> None:
     check(make_model(nodes, {"x": (4, 4)}, ["y"], weights), {"x": normal(4, 4)}, *chosen)
 
 
+@pytest.mark.parametrize("chosen", PRECISIONS)
+@pytest.mark.parametrize(("batch", "length", "width"), [(15, 30, 100), (2, 7, 16), (40, 12, 130)])
+def test_scores_of_an_additive_attention(batch: int, length: int, width: int, chosen: tuple[str, str]) -> None:
+    """A product with a vector, each element of whose result is of another token; then their softmax weighs tokens."""
+    weights = {"w": normal(width, width) / width**0.5, "u": normal(width) / width**0.5, "last": np.array([2])}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["wide"]),
+        helper.make_node("Tanh", ["wide"], ["hidden"]),
+        helper.make_node("MatMul", ["hidden", "u"], ["scores"]),
+        helper.make_node("Softmax", ["scores"], ["shares"], axis=1),
+        helper.make_node("Unsqueeze", ["shares", "last"], ["of_each"]),
+        helper.make_node("Mul", ["of_each", "x"], ["weighted"]),
+        helper.make_node("ReduceSum", ["weighted", "one"], ["y"], keepdims=0),
+    ]
+    model = make_model(nodes, {"x": (batch, length, width)}, ["y"], {"one": np.array([1]), **weights})
+    check(model, {"x": normal(batch, length, width)}, *chosen, roundings=16)
+
+
 def _many(count: int) -> ModelProto:
     node = helper.make_node("MatMul", ["x", "w"], ["y"])
     return make_model([node], {"x": (count, 1, 4)}, ["y"], {"w": normal(count, 4, 5)})

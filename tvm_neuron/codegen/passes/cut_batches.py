@@ -1,7 +1,8 @@
 """cut_batches: a product with other weights for each element of a batch becomes a product for each of them.
 
 The PE array keeps one matrix of weights at a time; relative positions of attention, batched experts and matrices that
-are parameters bring one for each row, expert or head.
+are parameters bring one for each row, expert or head. A product of one output channel, for which its result has no
+dimension, as scores of an additive attention, gets one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,14 +30,19 @@ MOST = 256
 
 
 def cut_batches(graph: Graph, rules: Sequence[Rule], device: Device) -> None:
-    """Replaces each contraction that no rule takes, since its weights change along a batch, by one for each element."""
+    """Replaces each contraction that no rule takes, since its weights change along a batch, by one for each element.
+
+    And each that has no output channel by one that has.
+    """
     apart: dict[_Read, Tensor] = {}
     for block in graph.blocks:
         data = data_factor(block)
         if data is None or not is_constant_contraction(block):
             continue
         batch = _batch(block, data)
-        if 1 < prod(axis.extent for axis in batch) <= MOST and not _is_taken(block, data, rules, device):
+        count = prod(axis.extent for axis in batch)
+        is_to_cut = count > 1 or _is_all_of_data(block, data)
+        if is_to_cut and count <= MOST and not _is_taken(block, data, rules, device):
             moved, reader = _with_depth_apart(block, data, apart)
             graph.replace(block, *moved, *_for_each(reader, batch))
 
@@ -75,6 +81,12 @@ def _batch(block: Block, data: Load) -> list[Axis]:
     return [axis for axis in block.spatial if axis in changing and axis.extent > 1 and axis not in rows]
 
 
+def _is_all_of_data(block: Block, data: Load) -> bool:
+    """Whether no dimension of the output is left for its channel, of which there is one: data have them all."""
+    varying = {axis for m in linear_indices(data.indices) or () for axis in m.terms}
+    return varying.issuperset(axis for axis in block.spatial if axis.extent > 1)
+
+
 def _is_taken(block: Block, data: Load, rules: Sequence[Rule], device: Device) -> bool:
     """Whether a rule takes it as it is: groups of channels, say, which are a block diagonal of one matrix."""
     alone = Graph([data.tensor], [block.output], [block])
@@ -95,8 +107,7 @@ def _for_each(block: Block, batch: Sequence[Axis]) -> Iterator[Block]:
     for places, part in one_by_one(block, batch):
         axes = tuple(axis for axis in part.spatial if axis.extent > 1) or part.spatial[:1]
         data = data_factor(part)
-        varying = {axis for m in linear_indices(data.indices) or () for axis in m.terms} if data else set()
-        channel = (1,) if varying.issuperset(axes) else ()
+        channel = (1,) if data and _is_all_of_data(part, data) else ()
         name = f"{block.output.name}.{'.'.join(map(str, places))}"
         tensor = Tensor(name, (*channel, *(axis.extent for axis in axes)), block.output.dtype)
         index: tuple[Expr, ...] = (*(Num(0) for _ in channel), *map(Index, axes))
