@@ -131,9 +131,10 @@ def test_first_tiles_may_have_nothing_to_do() -> None:
     assert relative_error(found, case.exact["y"]) < case.bounds["y"]
 
 
-def _stage(graph: Graph | None = None) -> Stage:
+def _stage(graph: Graph | None = None, has_phases: bool = False) -> Stage:
+    """Of kernels as they are by rows: the input comes into its padding by DMA, and what is enlarged is a map, too."""
     small = replace(load_device("inf1"), sbuf_bytes_per_partition=8 << 10)  # no packed image fits: they stay in rows
-    with without("choose_routes"):  # the input comes into its padding by DMA
+    with without("choose_routes", *([] if has_phases else ["polyphase"])):
         kernels, partition_of = make_kernels(graph or graph_of(_hourglass()), load_rules(), small)
     return Stage("hourglass", kernels, partition_of, choose_dtypes(kernels), {}, {})
 
@@ -156,6 +157,19 @@ def test_no_row_is_computed_twice(tiles: int) -> None:
     assert found is not None
     assert _macs(found.kernels) == _macs(stage.kernels)
     assert max(t.shape[2] for t in found.partition_of) <= 2 * -(-48 // tiles) + 2  # and what a 3x3 window reads again
+
+
+@pytest.mark.parametrize("tiles", [2, 5, 48])
+def test_no_row_of_a_phase_is_computed_twice(tiles: int) -> None:
+    """Phases write every second row each, and a tile may begin with any of them."""
+    stage = _stage(has_phases=True)
+    kernels, outside = tuple(stage.kernels), stage.in_dram()
+    assert any(step > 1 for kernel in kernels for step in kernel.out_maps[-1].terms.values())
+    group = group_of(kernels, 2, (), set(), outside, stage.partition_of, stage.dtypes)
+    assert group is not None
+    found = unroll(group, tiles, frozenset(outside))
+    assert found is not None
+    assert _macs(found.kernels) == _macs(stage.kernels)
 
 
 def test_what_only_dma_makes_is_made_whole_for_those_after_the_group() -> None:
