@@ -11,6 +11,7 @@ import tvm_ffi
 from tvm import relax
 
 from tvm_neuron.errors import ModelError
+from tvm_neuron.frontend.bound_positions import bound_positions
 from tvm_neuron.frontend.decompose import decompose
 from tvm_neuron.frontend.entry import MAIN, with_main
 from tvm_neuron.frontend.join_convolutions import join_convolutions
@@ -42,6 +43,7 @@ def normalize(mod: tvm.IRModule, params: Params | None = None) -> tvm.IRModule:
     mod = _on_functions(mod, drop_empty_parts)
     mod = _on_functions(mod, drop_identities)
     mod = _without_unread(relax.transform.CanonicalizeBindings()(mod))
+    mod = _on_functions(mod, bound_positions)
     mod = _on_functions(mod, join_slices)
     return _without_unread(_on_functions(mod, join_convolutions))
 
