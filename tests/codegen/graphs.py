@@ -10,6 +10,9 @@ from tvm_neuron import relay
 from tvm_neuron.build import BuildOptions
 from tvm_neuron.codegen import byoc
 from tvm_neuron.codegen.legalise import legalise
+from tvm_neuron.codegen.passes.canonical import canonical
+from tvm_neuron.codegen.passes.moves import read_through
+from tvm_neuron.codegen.passes.pieces import cut_pieces
 from tvm_neuron.frontend.normalize import normalize
 from tvm_neuron.partition import partition
 from tvm_neuron.relay import graph_executor
@@ -23,6 +26,15 @@ def graph_of(model: onnx.ModelProto, chip: str = "inf1") -> Graph:
     mod, params = relay.frontend.from_onnx(model)
     parts = partition(normalize(mod, params), byoc.scheduler(BuildOptions(device=f"neuron/{chip}"), {}))
     return legalise(parts.mod["neuron_0"])
+
+
+def read_through_graph(model: onnx.ModelProto) -> Graph:
+    """The same once regions are blocks of their own, and moves are read through."""
+    graph = graph_of(model)
+    cut_pieces(graph)
+    graph.blocks = [canonical(block) for block in graph.blocks]
+    read_through(graph)
+    return graph
 
 
 def layer(nodes: list[onnx.NodeProto], shape: tuple[int, ...], **weights: np.ndarray) -> onnx.ModelProto:

@@ -12,13 +12,10 @@ from hypothesis import strategies as st
 from onnx import NodeProto, helper
 
 import tvm_neuron
-from tests.codegen.graphs import graph_of
+from tests.codegen.graphs import read_through_graph
 from tests.codegen.interpreter import run_graph
 from tests.onnx_models import make_model
 from tests.stages.networks import compile_model, run
-from tvm_neuron.codegen.passes.canonical import canonical
-from tvm_neuron.codegen.passes.moves import read_through
-from tvm_neuron.codegen.passes.pieces import cut_pieces
 from tvm_neuron.codegen.passes.polyphase import polyphase
 from tvm_neuron.codegen.passes.unread import drop_unread
 from tvm_neuron.codegen.steps import without
@@ -70,14 +67,6 @@ def _drawn(*shape: int) -> np.ndarray:
     return np.random.default_rng(shape).standard_normal(shape).astype(np.float32)
 
 
-def _graph(model: onnx.ModelProto) -> Graph:
-    graph = graph_of(model)
-    cut_pieces(graph)
-    graph.blocks = [canonical(block) for block in graph.blocks]
-    read_through(graph)
-    return graph
-
-
 def _any(_: Sequence[Block], others: Sequence[Block]) -> bool:
     """What is tried last: phase by phase, of as many as there may be."""
     return True
@@ -94,7 +83,7 @@ def _macs(graph: Graph) -> int:
 
 def _check(model: onnx.ModelProto, is_better: Better = _any) -> tuple[int, int]:
     """The multiplications before and after, once the results are onnxruntime's."""
-    graph = _graph(model)
+    graph = read_through_graph(model)
     x = {tensor.name: np.random.default_rng(3).standard_normal(tensor.shape) for tensor in graph.inputs}
     session = onnxruntime.InferenceSession(model.SerializeToString())
     wanted = session.run(None, {name: value.astype(np.float32) for name, value in x.items()})

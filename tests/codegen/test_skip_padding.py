@@ -10,18 +10,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from tests.codegen.graphs import graph_of
+from tests.codegen.graphs import read_through_graph
 from tests.codegen.interpreter import run_graph
 from tests.onnx_models import make_model
 from tests.stages.networks import compile_model, run
 from tvm_neuron.allocation.layouts import aligned
-from tvm_neuron.codegen.passes.canonical import canonical
-from tvm_neuron.codegen.passes.moves import read_through
-from tvm_neuron.codegen.passes.pieces import cut_pieces
 from tvm_neuron.codegen.passes.skip_padding import skip_padding
 from tvm_neuron.hw import load_device
 from tvm_neuron.schedule.expr import Num
-from tvm_neuron.schedule.graph import Graph
 
 
 def dilated(channels: int, outputs: int, size: int, dilation: int, stride: int = 1, width: int = 3) -> onnx.ModelProto:
@@ -35,14 +31,6 @@ def dilated(channels: int, outputs: int, size: int, dilation: int, stride: int =
     return make_model(nodes, {"x": (1, channels, size, size)}, ["y"], weights)
 
 
-def _graph(model: onnx.ModelProto) -> Graph:
-    graph = graph_of(model)
-    cut_pieces(graph)
-    graph.blocks = [canonical(block) for block in graph.blocks]
-    read_through(graph)
-    return graph
-
-
 @settings(max_examples=10, deadline=None)
 @given(
     size=st.integers(4, 12), dilation=st.integers(2, 14), stride=st.integers(1, 2), width=st.sampled_from([3, 5]),
@@ -50,7 +38,7 @@ def _graph(model: onnx.ModelProto) -> Graph:
 @example(size=8, dilation=3, stride=1, width=3)
 @example(size=8, dilation=12, stride=1, width=3)
 def test_regions_keep_their_meaning(size: int, dilation: int, stride: int, width: int) -> None:
-    graph = _graph(dilated(3, 4, size, dilation, stride, width))
+    graph = read_through_graph(dilated(3, 4, size, dilation, stride, width))
     x = {tensor.name: np.random.default_rng(size).standard_normal(tensor.shape) for tensor in graph.inputs}
     (output,) = graph.outputs
     before = run_graph(graph, x)[output]
@@ -69,14 +57,14 @@ def test_what_is_reshaped_into_a_map_stays_padded(shape: tuple[int, ...]) -> Non
     }
     attributes = {"dilations": [1, 6], "pads": [0, 6, 0, 6]}
     nodes = [helper.make_node("Reshape", ["x", "s"], ["r"]), helper.make_node("Conv", ["r", "w"], ["y"], **attributes)]
-    graph = _graph(make_model(nodes, {"x": shape}, ["y"], weights))
+    graph = read_through_graph(make_model(nodes, {"x": shape}, ["y"], weights))
     count = len(graph.blocks)
     skip_padding(graph, replace(load_device("inf1"), sbuf_bytes_per_partition=2 * 64 + 2 * 2 * 64 * 3))
     assert len(graph.blocks) == count
 
 
 def test_what_fits_stays_padded() -> None:
-    graph = _graph(dilated(3, 4, 8, 3))
+    graph = read_through_graph(dilated(3, 4, 8, 3))
     count = len(graph.blocks)
     skip_padding(graph, load_device("inf1"))
     assert len(graph.blocks) == count

@@ -1,10 +1,11 @@
 """moves: blocks that only move data are read through, or written through, instead of being carried out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tvm_neuron.codegen.passes.canonical import canonical, united
 from tvm_neuron.codegen.passes.product_layout import result_partitions
+from tvm_neuron.program import Origin
 from tvm_neuron.schedule.expr import Apply, Axis, Expr, Index, Load, Num, replace_axes, rewrite
 from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.linear import Linear, counts, linear
@@ -16,6 +17,13 @@ def moved_load(block: Block) -> Load | None:
     """The load of a block that only moves data, or None."""
     is_move = isinstance(block.expr, Load) and not block.combine and block.expr.tensor.value is None
     return block.expr if is_move and isinstance(block.expr, Load) else None
+
+
+def write_box(into: Tensor, box: Sequence[tuple[int, int]], origin: Origin, source: Tensor | None) -> Block:
+    """The source, or zeros, at a box: where it begins, and its size, along each dimension."""
+    axes = tuple(Axis(f"p{d}", size) for d, (_, size) in enumerate(box))
+    index = tuple(Linear(at, {axis: 1}).index() for axis, (at, _) in zip(axes, box, strict=True))
+    return canonical(Block(origin, axes, into, index, Load(source, tuple(map(Index, axes))) if source else Num(0.0)))
 
 
 def read_through(graph: Graph) -> None:
@@ -233,6 +241,7 @@ def _keeps_partition(block: Block, load: Load, partition_of: dict[Tensor, int], 
 
 def redirected(block: Block, old: Tensor, axes: tuple[Axis | None, ...], move: Block) -> Block:
     """The block writing and reading what all of `old`, whose dimensions are these axes, is moved to."""
+
     def place(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         by = {axis: index for axis, index in zip(axes, indices, strict=True) if axis is not None}
         return tuple(replace_axes(part, by) for part in move.index)
