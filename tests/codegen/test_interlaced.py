@@ -99,3 +99,43 @@ def test_folds_are_worth_it(model: onnx.ModelProto, chip: str) -> None:
     with without("fold_rows"):
         assert found < latency_us()
     _check(model, chip)
+
+
+def generator(outputs: int, size: int, last: str, batch: int = 1) -> onnx.ModelProto:
+    """Its last layer makes an image of few channels, which is an output."""
+    rng = np.random.default_rng((outputs, size))
+    shape = (24, outputs, 4, 4) if last == "ConvTranspose" else (outputs, 24, 3, 3)
+    weights = {
+        "w0": (rng.standard_normal((24, 8, 3, 3)) / 8).astype(np.float32),
+        "w1": (rng.standard_normal(shape) / 12).astype(np.float32),
+        "twice": np.array([1, 1, 2, 2], np.float32),
+    }
+    if last == "ConvTranspose":
+        del weights["twice"]
+        layers = [NODE("ConvTranspose", ["r", "w1"], ["c"], strides=[2, 2], pads=[1] * 4)]
+    else:
+        layers = [NODE("Resize", ["r", "", "twice"], ["u"], mode="nearest", coordinate_transformation_mode="asymmetric",
+                       nearest_mode="floor"), NODE("Conv", ["u", "w1"], ["c"], pads=[1] * 4)]  # fmt: skip
+    nodes = [NODE("Conv", ["x", "w0"], ["a"], pads=[1] * 4), NODE("Relu", ["a"], ["r"]), *layers]
+    return make_model([*nodes, NODE("Tanh", ["c"], ["y"])], {"x": (batch, 8, size, size)}, ["y"], weights)
+
+
+@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+@pytest.mark.parametrize("last", ["ConvTranspose", "Conv"])
+@pytest.mark.parametrize(("outputs", "size", "batch"), [(3, 32, 1), (1, 16, 2), (5, 20, 1)])
+def test_rows_of_an_output_are_stored_from_where_they_lie(
+    outputs: int, size: int, batch: int, last: str, chip: str
+) -> None:
+    _check(generator(outputs, size, last, batch), chip)
+
+
+@pytest.mark.parametrize("last", ["ConvTranspose", "Conv"])
+def test_a_last_layer_of_few_channels_is_folded(last: str) -> None:
+    model = generator(3, 64, last)
+
+    def latency_us() -> float:
+        return tvm_neuron.report(tvm_neuron.compile(model, target="neuron/inf2")).latency_us
+
+    found = latency_us()
+    with without("fold_rows"):
+        assert found < 0.7 * latency_us()

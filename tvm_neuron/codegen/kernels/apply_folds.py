@@ -12,8 +12,8 @@ from tvm_neuron.codegen.kernels.channel_values import (
     repeating,
 )
 from tvm_neuron.codegen.kernels.folds import Fold, Room
-from tvm_neuron.codegen.kernels.rewrite_folded import fills_of_folded, rewrite_folded
-from tvm_neuron.codegen.kernels.row_axes import COLUMNS, is_fill
+from tvm_neuron.codegen.kernels.rewrite_folded import fills_of_folded, rewrite_folded, stores_of_folded
+from tvm_neuron.codegen.kernels.row_axes import COLUMNS, is_fill, is_store
 from tvm_neuron.codegen.kernels.row_folds import common_folds, possible_folds
 from tvm_neuron.schedule.kernel import Contraction, Kernel, Reduction
 from tvm_neuron.schedule.tensor import Tensor
@@ -59,6 +59,8 @@ def _with_folds(
             elif kernel.out not in filled:
                 filled.add(kernel.out)
                 found += _fills(kernel, folds[kernel.out], folded[kernel.out], _interior(kernel.out, kernels))
+        elif is_store(kernel) and (image := next(kernel.sources(), kernel.out)) in folds:
+            found += stores_of_folded(kernel, folds[image], folded[image])
         else:
             found.append(_on_values(rewrite_folded(kernel, folds, folded), orders, folded))
     return found, folded

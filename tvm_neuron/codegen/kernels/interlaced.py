@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tvm_neuron.codegen.kernels.row_axes import ROWS, Interlaced, window_of
+from tvm_neuron.codegen.kernels.row_axes import ROWS, Interlaced, channel_terms, window_of
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, axes_of, loads, replace_axes, rewrite
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import ROOT, Contraction, Kernel
@@ -62,7 +62,7 @@ def _step(kernel: Kernel) -> int | None:
         return None
     ((row, step),) = maps[ROWS].terms.items()
     window = window_of(root)
-    is_plain = maps[1].terms == {kernel.channel: 1} and set(maps[ROWS + 1].terms) <= {*kernel.free} - {row}
+    is_plain = maps[1].terms == channel_terms(kernel) and set(maps[ROWS + 1].terms) <= {*kernel.free} - {row}
     return step if step > 1 and is_plain and window is not None and window.row is row else None
 
 

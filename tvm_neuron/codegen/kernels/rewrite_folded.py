@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tvm_neuron.codegen.kernels.bring_in import fill
 from tvm_neuron.codegen.kernels.channel_values import sums_of_folded
 from tvm_neuron.codegen.kernels.folds import Fold
-from tvm_neuron.codegen.kernels.row_axes import ROWS, Interlaced, Window, row_of, window_of
+from tvm_neuron.codegen.kernels.row_axes import ROWS, Interlaced, Window, row_of, stored_row, window_of
 from tvm_neuron.schedule.expr import Axis, Expr, Index, Load, Num, rewrite
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Contraction, Kernel, Reduction
@@ -29,6 +29,24 @@ def rewrite_folded(kernel: Kernel, folds: Mapping[Tensor, Fold], folded: Mapping
     if not any(tensor in folds for tensor in kernel.tensors):
         return kernel
     return _Rewrite(kernel, folds, folded).kernel()
+
+
+def stores_of_folded(kernel: Kernel, fold: Fold, folded: Tensor) -> list[Kernel]:
+    """The transfers of an image from where its rows lie side by side: of every so manieth row each."""
+    load = kernel.expr
+    assert isinstance(load, Load)
+    row, maps = stored_row(kernel, load.tensor, fold.along), list(linear_indices(load.indices) or ())
+    assert row is not None
+    found = []
+    for q in range(fold.by):
+        part = Axis(row.name, row.extent // fold.by)
+        maps[1] = Linear(q * kernel.channel.extent, {kernel.channel: 1})
+        maps[fold.along] = Linear(fold.top, {part: 1})
+        out_maps = tuple(m.replaced(row, Linear(q, {part: fold.by})) for m in kernel.out_maps)
+        free = tuple(part if axis is row else axis for axis in kernel.free)
+        read = Load(folded, tuple(m.index() for m in maps))
+        found.append(replace(kernel, out_maps=out_maps, free=free, expr=read, by_dma=True))
+    return found
 
 
 def fills_of_folded(kernel: Kernel, fold: Fold, folded: Tensor) -> list[Kernel]:

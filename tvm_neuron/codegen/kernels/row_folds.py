@@ -13,7 +13,7 @@ from dataclasses import replace
 from tvm_neuron.codegen.kernels.channel_values import channel_values, sum_row
 from tvm_neuron.codegen.kernels.channels import has_plain_constants
 from tvm_neuron.codegen.kernels.folds import Fold, Room
-from tvm_neuron.codegen.kernels.row_axes import ROWS, is_fill, row_of, window_of
+from tvm_neuron.codegen.kernels.row_axes import ROWS, channel_terms, is_fill, is_store, row_of, stored_row, window_of
 from tvm_neuron.schedule.expr import Load
 from tvm_neuron.schedule.graph import linear_indices
 from tvm_neuron.schedule.kernel import Contraction, Kernel, Reduction
@@ -105,6 +105,8 @@ def _is_used_by_rows(kernel: Kernel, tensor: Tensor, fold: Fold, values: Contain
     """Whether the kernel fills the tensor, computes it, multiplies it, sums it up, or takes it element by element."""
     if is_fill(kernel):
         return True
+    if (row := stored_row(kernel, tensor, fold.along)) is not None:
+        return row.extent == fold.rows and fold.pieces == ((0, tensor.shape[1]),)
     if isinstance(kernel.root, Reduction) and kernel.out in values:
         return _is_summed(kernel, kernel.root, tensor, fold)
     if kernel.by_dma or not (kernel.root is None or isinstance(kernel.root, Contraction)):
@@ -132,14 +134,14 @@ def _is_element(kernel: Kernel, load: Load, fold: Fold) -> bool:
     if row is None or maps is None or maps[fold.along] != Linear(fold.first, {row: 1}) or row.extent != fold.rows:
         return False
     start = maps[1].const
-    return maps[1].terms == {kernel.channel: 1} and (start, start + kernel.channel.extent) in fold.pieces
+    return maps[1].terms == channel_terms(kernel) and (start, start + kernel.channel.extent) in fold.pieces
 
 
 def _lower(kernel: Kernel, by: dict[Tensor, int], values: Container[Tensor], along: int) -> bool:
     """Makes folds smaller that the kernel can't work on; whether there were any."""
     before = [by.get(tensor, 1) for tensor in kernel.tensors]
-    if is_fill(kernel):
-        return False
+    if is_fill(kernel) or is_store(kernel):
+        return False  # they follow
     operands = {kernel.out, *(load.tensor for load in kernel.operand_loads() if load.tensor not in values)}
     least = min(by.get(tensor, 1) for tensor in operands)
     window = window_of(kernel.root, along) if isinstance(kernel.root, Contraction) else None
