@@ -14,7 +14,7 @@ from tvm import relax
 
 from tvm_neuron.frontend.decompose.emitter import Emitter
 from tvm_neuron.frontend.decompose.shapes import static_shape
-from tvm_neuron.frontend.known import uses_of
+from tvm_neuron.frontend.known import Made, uses_of
 from tvm_neuron.frontend.origin import bindings_of, with_blocks
 
 _FAR = 2**23
@@ -22,15 +22,22 @@ _SUMS = ("relax.add", "relax.subtract")
 _DTYPES = ("int32", "int64")
 
 
+_MOVES = ("reshape", "astype", "squeeze", "expand_dims", "permute_dims", "strided_slice", "take", "split")
+
+
 def bound_positions(func: relax.Function) -> relax.Function:
-    """Gives such sums, of a tensor and a constant, an operand of at most 2^23 in either direction."""
+    """Gives such sums, of what comes in and a constant, an operand of at most 2^23 in either direction.
+
+    What the model computes, as numbers of tokens, mostly has bounds that follow from how it does.
+    """
     rows, uses = _rows_chosen(func), uses_of(func)
+    made = {binding.var: binding.value for binding in bindings_of(func)}
     blocks = []
     for block in func.body.blocks:
         bindings: list[relax.Binding] = []
         for binding in block.bindings:
             is_bounded = binding.var in rows and uses[binding.var] == rows[binding.var][0]
-            bindings += (_bounded(binding, rows[binding.var][1]) if is_bounded else None) or [binding]
+            bindings += (_bounded(binding, rows[binding.var][1], made) if is_bounded else None) or [binding]
         blocks.append(type(block)(bindings))
     return with_blocks(func, blocks)
 
@@ -49,12 +56,25 @@ def _rows_chosen(func: relax.Function) -> Mapping[relax.Var, tuple[int, int]]:
     return {positions: (times[positions], rows) for positions, rows in most.items()}
 
 
-def _bounded(binding: relax.Binding, rows: int) -> list[relax.Binding] | None:
+def _comes_in(value: relax.Expr, made: Made) -> bool:
+    """Whether it is an input, or elements of one."""
+    while value in made:
+        value = made[value]
+        if isinstance(value, relax.TupleGetItem):
+            value = value.tuple_value
+        elif isinstance(value, relax.Call) and getattr(value.op, "name", "").removeprefix("relax.") in _MOVES:
+            value = value.args[0]
+    return isinstance(value, relax.Var)
+
+
+def _bounded(binding: relax.Binding, rows: int, made: Made) -> list[relax.Binding] | None:
     """What the sum becomes; None of anything else, and where numbers are too large to tell."""
     call = binding.value
     if not isinstance(call, relax.Call) or getattr(call.op, "name", "") not in _SUMS:
         return None
     constants = [arg.value.numpy() for arg in call.args if isinstance(arg, tvm.ir.GenericConst)]
+    if not all(isinstance(arg, tvm.ir.GenericConst) or _comes_in(arg, made) for arg in call.args):
+        return None
     if len(constants) != 1 or str(call.ty.dtype) not in _DTYPES or not constants[0].size:
         return None
     if int(np.abs(constants[0]).max()) + rows >= _FAR:
