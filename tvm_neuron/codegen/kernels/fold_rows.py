@@ -10,11 +10,12 @@ from tvm_neuron.codegen.kernels.apply_folds import apply_folds
 from tvm_neuron.codegen.kernels.folds import Fold, Room
 from tvm_neuron.codegen.kernels.interlaced import apart, interlaced
 from tvm_neuron.codegen.kernels.pack import packed_steps
-from tvm_neuron.codegen.kernels.row_axes import COLUMNS, ROWS, Interlaced
+from tvm_neuron.codegen.kernels.row_axes import COLUMNS, ROWS, Interlaced, is_store
 from tvm_neuron.codegen.kernels.row_folds import possible_folds
 from tvm_neuron.codegen.kernels.row_phases import by_phases
 from tvm_neuron.codegen.kernels.widen_outputs import widen_outputs
 from tvm_neuron.codegen.overlap.work import load_ps, work_of
+from tvm_neuron.codegen.passes.move_cost import kernel_ps
 from tvm_neuron.hw import Device
 from tvm_neuron.schedule.expr import Num
 from tvm_neuron.schedule.few_filled import where_filled
@@ -111,7 +112,12 @@ def _best(
         found = apart(found)
         if takes_phases:  # what has no folds then has several rows at once, too
             found = widen_outputs(found, {**partition_of, **dims, **folded}, device)
-        return _Choice(way, dims, folds, *_times(found, device))
+        busy_ps, *loads = _times(found, device)
+        stored_ps = _stored_ps(found, {**partition_of, **dims, **folded}, device)
+        longer_ps = stored_ps - _stored_ps(
+            way, {**partition_of, **dims}, device
+        )  # rows on several partitions are short
+        return _Choice(way, dims, folds, busy_ps + max(0, longer_ps), *loads)
 
     def search(way: list[Kernel], dims: dict[Tensor, int]) -> _Choice:
         best = choice(way, dims, {}) if changing else _Choice(way, dims, {}, 0, 0, 0)
@@ -173,3 +179,9 @@ def _times(kernels: Sequence[Kernel], device: Device) -> tuple[int, int, int]:
         rows = min(depth, device.partitions) * device.dma_descriptor_ns * 1000 // device.dma_engines
         every += max(load, rows)
     return busy, repeated, every
+
+
+def _stored_ps(kernels: Sequence[Kernel], partition_of: Mapping[Tensor, int], device: Device) -> int:
+    """How long transfers take outputs to their places from where these lie in SBUF."""
+    stores = (replace(kernel, by_dma=True) for kernel in kernels if is_store(kernel))
+    return sum(kernel_ps(kernel, partition_of, device) for kernel in stores)
