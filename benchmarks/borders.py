@@ -5,7 +5,6 @@ modelled time of one that reads an input, of the same behind a Relu, and `bound_
 border it should take no longer.
 """
 
-import argparse
 import random
 import statistics
 from collections.abc import Callable
@@ -16,8 +15,8 @@ import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 import tvm_neuron
+from benchmarks.drawn import asked
 
-CHIPS = ("inf1", "inf2")
 NODE = helper.make_node
 Weights = dict[str, np.ndarray]
 
@@ -131,11 +130,7 @@ def draw(count: int, seed: int) -> list[Case]:
 
 def main() -> None:
     """A line each, then the means."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.borders", description=__doc__)
-    parser.add_argument("--sample", type=int, default=30, metavar="N", help="how many: %(default)s")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--chip", choices=CHIPS, default="inf2")
-    options = parser.parse_args()
+    options = asked("borders", __doc__)
     shares, ratios = [], []
     for case in draw(options.sample, options.seed):
         target = f"neuron/{options.chip}"

@@ -5,7 +5,6 @@ or on what comes in. Printed is the modelled time beside that without bands (see
 `bound_us`, which no program beats.
 """
 
-import argparse
 import random
 import statistics
 from dataclasses import dataclass
@@ -15,9 +14,9 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import tvm_neuron
+from benchmarks.drawn import asked
 from tvm_neuron.codegen.steps import without
 
-CHIPS = ("inf1", "inf2")
 WINDOWS = ((1, 1), (3, 3), (5, 5), (7, 7), (11, 11), (1, 9), (9, 1), (33, 1))
 
 
@@ -68,11 +67,7 @@ def draw(count: int, seed: int) -> list[Case]:
 
 def main() -> None:
     """A line each, then the means."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.filters", description=__doc__)
-    parser.add_argument("--sample", type=int, default=30, metavar="N", help="how many: %(default)s")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--chip", choices=CHIPS, default="inf2")
-    options = parser.parse_args()
+    options = asked("filters", __doc__)
     shares, ratios = [], []
     for case in draw(options.sample, options.seed):
         target = f"neuron/{options.chip}"

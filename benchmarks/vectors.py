@@ -4,7 +4,6 @@ An operator or two on a tensor of one to three dimensions, some of them a single
 is the modelled time over the time that DRAM needs, beside `bound_us`, which no program beats.
 """
 
-import argparse
 import math
 import random
 import statistics
@@ -15,8 +14,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import tvm_neuron
+from benchmarks.drawn import asked
 
-CHIPS = ("inf1", "inf2")
 MOST_ELEMS = 2**20
 OPERATORS = ("Add", "Relu", "Softmax", "ReduceSum", "ReduceMax", "ReduceMean", "LayerNormalization")
 
@@ -61,11 +60,7 @@ def draw(count: int, seed: int) -> list[Case]:
 
 def main() -> None:
     """A line each, then the mean and the worst."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.vectors", description=__doc__)
-    parser.add_argument("--sample", type=int, default=30, metavar="N", help="how many: %(default)s")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--chip", choices=CHIPS, default="inf2")
-    options = parser.parse_args()
+    options = asked("vectors", __doc__)
     ratios: dict[Case, float] = {}
     for case in draw(options.sample, options.seed):
         report = tvm_neuron.report(tvm_neuron.compile(case.model(), target=f"neuron/{options.chip}"))

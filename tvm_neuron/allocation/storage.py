@@ -105,10 +105,15 @@ class InDram:
 
     def by_rows(self, maps: Sequence[Linear], axes: Sequence[Axis]) -> list[Axis]:
         """The axes as they follow each other in memory, those first that are repeated there."""
-        return sorted(axes, key=lambda axis: -(_step(maps, self.strides, axis) or inf))
+        return by_rows(axes, {axis: _step(maps, self.strides, axis) for axis in axes})
 
 
 Storage = OnChip | InDram
+
+
+def by_rows(axes: Sequence[Axis], steps: Mapping[Axis, int]) -> list[Axis]:
+    """The axes by how far each steps in memory, the innermost last, those first that step nowhere."""
+    return sorted(axes, key=lambda axis: -(steps[axis] or inf))
 
 
 def _step(maps: Sequence[Linear], strides: Sequence[int], axis: Axis) -> int:

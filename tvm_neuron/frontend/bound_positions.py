@@ -20,8 +20,6 @@ from tvm_neuron.frontend.origin import bindings_of, with_blocks
 _FAR = 2**23
 _SUMS = ("relax.add", "relax.subtract")
 _DTYPES = ("int32", "int64")
-
-
 _MOVES = ("reshape", "astype", "squeeze", "expand_dims", "permute_dims", "strided_slice", "take", "split")
 
 

@@ -112,12 +112,11 @@ def _best(
         found = apart(found)
         if takes_phases:  # what has no folds then has several rows at once, too
             found = widen_outputs(found, {**partition_of, **dims, **folded}, device)
-        busy_ps, *loads = _times(found, device)
-        stored_ps = _stored_ps(found, {**partition_of, **dims, **folded}, device)
-        longer_ps = stored_ps - _stored_ps(
-            way, {**partition_of, **dims}, device
-        )  # rows on several partitions are short
-        return _Choice(way, dims, folds, busy_ps + max(0, longer_ps), *loads)
+        busy_ps, repeated_ps, all_ps = _times(found, device)
+        if folds:  # of outputs, which are stored in shorter rows then
+            before, after = {**partition_of, **dims}, {**partition_of, **dims, **folded}
+            busy_ps += max(0, _stored_ps(found, after, device) - _stored_ps(way, before, device))
+        return _Choice(way, dims, folds, busy_ps, repeated_ps, all_ps)
 
     def search(way: list[Kernel], dims: dict[Tensor, int]) -> _Choice:
         best = choice(way, dims, {}) if changing else _Choice(way, dims, {}, 0, 0, 0)

@@ -161,7 +161,7 @@ class _Rewrite:
             steps.insert(at, step)
         weights = np.moveaxis(weights, 0, 1 + at) if step.extent > 1 else weights[0]
         return replace(
-            root if not isinstance(root, Interlaced) else _plain(root), data=self.folded.get(root.data, root.data),
+            _each(root)[0], data=self.folded.get(root.data, root.data),
             maps=tuple(maps), steps=tuple(steps), weights=weights, has_zeros=True,
             repeats=root.repeats * self.by // window.per,
         )  # fmt: skip
@@ -180,9 +180,3 @@ def _steps_first(root: Contraction, along: int) -> tuple[Window, NDArray[Any]]:
     assert window is not None
     at = 1 + root.steps.index(window.step) if window.step else 0
     return window, np.moveaxis(root.weights, at, 0) if window.step else root.weights[None]
-
-
-def _plain(root: Interlaced) -> Contraction:
-    """Its first phase."""
-    (first, *_) = _each(root)
-    return first

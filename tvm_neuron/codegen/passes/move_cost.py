@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 
 from tvm_neuron.allocation.layouts import dram_strides
+from tvm_neuron.allocation.storage import by_rows
 from tvm_neuron.codegen.kernels.bounce import permutes_partitions
 from tvm_neuron.codegen.kernels.simplified import simplified
 from tvm_neuron.codegen.overlap.work import work_of
@@ -113,9 +113,8 @@ class _Moves:
         return Tile("sbuf", dtype, Affine(), axes[0].extent, Affine(), dims[1:])
 
     def _by_rows(self, side: _Side, axes: Sequence[Axis]) -> Sequence[Axis]:
-        """The axes as they follow each other in DRAM behind that of the partitions: see `InDram.by_rows`."""
-        steps = dict(zip(axes, self._steps(side, axes, True), strict=True))
-        return (axes[0], *sorted(axes[1:], key=lambda axis: -(steps[axis] or inf)))
+        """The axes as they follow each other in DRAM, behind that of the partitions."""
+        return (axes[0], *by_rows(axes[1:], dict(zip(axes, self._steps(side, axes, True), strict=True))))
 
     def _steps(self, side: _Side, axes: Sequence[Axis], in_dram: bool) -> list[int]:
         """How far each axis steps: what crosses the border lies in DRAM in order, all else as in SBUF, by rows."""

@@ -20,9 +20,9 @@ def moved_load(block: Block) -> Load | None:
 
 
 def write_box(into: Tensor, box: Sequence[tuple[int, int]], origin: Origin, source: Tensor | None) -> Block:
-    """The source, or zeros, at a box: where it begins, and its size, along each dimension."""
-    axes = tuple(Axis(f"p{d}", size) for d, (_, size) in enumerate(box))
-    index = tuple(Linear(at, {axis: 1}).index() for axis, (at, _) in zip(axes, box, strict=True))
+    """The source, or zeros, at a box: [low, high) along each dimension."""
+    axes = tuple(Axis(f"p{d}", high - low) for d, (low, high) in enumerate(box))
+    index = tuple(Linear(low, {axis: 1}).index() for axis, (low, _) in zip(axes, box, strict=True))
     return canonical(Block(origin, axes, into, index, Load(source, tuple(map(Index, axes))) if source else Num(0.0)))
 
 

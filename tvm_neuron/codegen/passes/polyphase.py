@@ -10,6 +10,7 @@ from math import prod
 
 import numpy as np
 
+from tvm_neuron.codegen.kernels.bring_in import border
 from tvm_neuron.codegen.passes.moves import moved_load, write_box
 from tvm_neuron.codegen.passes.phase_weights import Small
 from tvm_neuron.codegen.passes.phases_as_channels import may_be_channels, phases_as_channels
@@ -22,6 +23,7 @@ from tvm_neuron.schedule.graph import Block, Graph, linear_indices
 from tvm_neuron.schedule.roles import data_factor, factors, is_constant_contraction
 from tvm_neuron.schedule.tensor import Tensor
 
+_NOWHERE = -1  # the dimension of a border that is left as it is
 MOST = 64
 """Phases of one convolution by themselves: each is a kernel, with weights of its own and every so manieth result."""
 
@@ -33,8 +35,9 @@ def polyphase(graph: Graph, is_better: Callable[[Sequence[Block], Sequence[Block
     that would be, that it is.
     """
     for tensor in list(graph.tensors()):
-        origins = positions_of(graph, tensor)
-        found = {block: _along(block, origins) for block in graph.readers(tensor)} if origins else {}
+        readers = graph.readers(tensor)
+        origins = positions_of(graph, tensor) if any(map(is_constant_contraction, readers)) else None
+        found = {block: _along(block, origins) for block in readers} if origins else {}
         cut = {block: phases for block, phases in found.items() if phases}
         if origins is None or not cut:
             continue
@@ -125,12 +128,8 @@ def _padded(
     before = tuple(low for low, _ in room)
     if not any(map(any, room)):
         return Small(source, before), []
-    inside = list(zip(before, source.shape, strict=True))
+    inside = [(low, low + extent) for low, extent in zip(before, source.shape, strict=True)]
     shape = tuple(low + extent + high for extent, (low, high) in zip(source.shape, room, strict=True))
     padded = Tensor(f"{source.name}.padded", shape, source.dtype)
-    blocks = []
-    for d, (low, high) in enumerate(room):
-        whole = [(0, extent) for extent in shape[d + 1 :]]
-        for at, size in ((0, low), (low + source.shape[d], high)):
-            blocks += [write_box(padded, [*inside[:d], (at, size), *whole], origin, None)] if size else []
+    blocks = [write_box(padded, box, origin, None) for box in border(shape, _NOWHERE, inside)]
     return Small(padded, before), [*blocks, write_box(padded, inside, origin, source)]
