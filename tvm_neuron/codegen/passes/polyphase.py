@@ -44,6 +44,7 @@ def polyphase(graph: Graph, is_better: Callable[[Sequence[Block], Sequence[Block
         best: dict[Block, list[Block]] = {}
         moves = _moves(graph, tensor, origins.source) if len(cut) == len(found) else []
         for make in (_together, _one_by_one):
+            # The moves count beside the channels, too, which need none: their price knows no folds, and no memory.
             by = make(graph, origins.source, cut)
             there = [piece for block in by for piece in best.get(block, [block])]
             if by and is_better([*moves, *there], [piece for pieces in by.values() for piece in pieces]):
